@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 
 import fuse_storage as storage
-from fuse_index.changes.multiset import multiset_difference
 from fuse_index.changes.row_diff import (
     CHANGE_TYPE_COLUMN,
     DELETE,
@@ -29,6 +28,7 @@ from fuse_index.changes.row_diff import (
     ChangedBlocks,
     UpdatePairs,
     without_preimages,
+    without_shared_rows,
 )
 from fuse_index.errors import InputError
 from fuse_index.expressions.evaluable import check_evaluable
@@ -184,7 +184,9 @@ class Changes:
                 yield pa.table({**columns, CHANGE_TYPE_COLUMN: pa.repeat(kind, len(rows))})
 
     def _compared_rows(self) -> Iterator[pa.Table]:
-        removed, added = (self._changed_blocks(blocks) for blocks in storage.changed_blocks(self.before, self.after))
+        removed, added = without_shared_rows(
+            *(self._changed_blocks(blocks) for blocks in storage.changed_blocks(self.before, self.after))
+        )
         if len(removed.blocks) and len(added.blocks):
             compared_rows = int(removed.blocks.row_counts.sum() + added.blocks.row_counts.sum())
             max_commits = 20 + compared_rows // _ROWS_COMPARED_PER_COMMIT
@@ -193,7 +195,7 @@ class Changes:
                 for blocks in appended:
                     yield from ChangedBlocks(self, blocks).to_tables(INSERT)
                 return
-            removed.changed_rows, added.changed_rows = multiset_difference(removed.row_hashes(), added.row_hashes())
+            removed.compare(added)
             if self.key:
                 yield from UpdatePairs(removed, added, self.key).to_tables()
                 return

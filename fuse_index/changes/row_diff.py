@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,15 +13,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_index.changes.multiset import match_keys
+from fuse_index.changes.multiset import match_keys, multiset_difference
 from fuse_index.changes.row_hash import ROW_HASH_TYPE, row_hashes
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
-from fuse_storage import BlockFrame, StoredTable, live_among
+from fuse_storage import BlockFrame, StoredTable, live_among, live_row_masks
 
 _Mask = npt.NDArray[np.bool_]
 _Indices = npt.NDArray[np.int64]
+_MAX_KEPT_ROWS = 100_000
+"""Rows of a block that may be changes, up to which they stay in memory until it is known whether they are."""
 
 CHANGE_TYPE_COLUMN = "_change_type"
 INSERT, DELETE, UPDATE_PREIMAGE, UPDATE_POSTIMAGE = "insert", "delete", "update_preimage", "update_postimage"
@@ -43,25 +46,51 @@ class ChangedRowsQuery(Protocol):
 class ChangedBlocks:
     """Blocks that only one of the snapshots has.
 
-    ``changed_rows``: for each block, which of its rows are changes, booleans, shape (rows,); None: not known yet.
+    ``among``: of blocks whose files the other snapshot has, too, which rows count here and not there, by number.
+    ``changed_rows``: for each block, which of its rows are changes. Both are booleans, shape (rows,); None: not known
+    yet.
     """
 
     changes: ChangedRowsQuery
     blocks: BlockFrame
+    among: dict[int, _Mask] = dataclasses.field(default_factory=dict)
     changed_rows: list[_Mask] | None = None
+    _kept: dict[int, tuple[_Indices, pa.Table]] = dataclasses.field(default_factory=dict)
 
     def read(self, block: int, columns: Sequence[str], rows: _Mask | None = None) -> pa.Table:
         """Read a block in the schema of the later snapshot. ``rows``: which of them, booleans, shape (rows,)."""
+        if rows is not None and block in self._kept:
+            numbers, kept = self._kept[block]
+            return kept.select(list(columns)).filter(pa.array(rows[numbers]))
         return self.changes.schema_table.read_block(self.blocks, block, columns, row_mask=rows)
 
-    def row_hashes(self) -> list[pa.Array]:
-        """Hash the rows of each block: ``fixed_size_binary[16]``; NULL where they do not count, or do not match."""
-        return [self._block_row_hashes(block) for block in range(len(self.blocks))]
+    def compare(self, others: ChangedBlocks) -> None:
+        """Find out which rows are changes, of these blocks, which only the earlier snapshot has, and of the later's."""
+        sides = [[each.candidates(block) for block in range(len(each.blocks))] for each in (self, others)]
+        differences = multiset_difference(*([hashes for _, hashes in side] for side in sides))
+        for each, side, difference in zip((self, others), sides, differences, strict=True):
+            each.changed_rows = []
+            for (mask, _), is_changed in zip(side, difference, strict=True):
+                changed = np.zeros(len(mask), np.bool_)
+                changed[np.flatnonzero(mask)[is_changed]] = True
+                each.changed_rows.append(changed)
 
-    def _block_row_hashes(self, block: int) -> pa.Array:
-        rows = self.read(block, self.changes.schema_table.snapshot.schema.names)
-        truth = live_among(self.blocks, block, self._matching_mask(rows))
-        return row_hashes(rows) if truth is None else _scatter(row_hashes(rows.filter(pa.array(truth))), truth)
+    def candidates(self, block: int) -> tuple[_Mask, pa.Array]:
+        """The rows of a block that may be changes: bool, shape (rows,), and their hashes, ``fixed_size_binary[16]``."""
+        mask, names = self.among.get(block), self.changes.schema_table.snapshot.schema.names
+        rows = self.read(block, names, mask)
+        matching = self._matching_mask(rows)
+        if mask is None:
+            mask = live_among(self.blocks, block, matching)
+            if mask is None:
+                return np.ones(len(rows), np.bool_), row_hashes(rows)
+            return mask, row_hashes(rows.filter(pa.array(mask)))
+        if matching is not None:
+            mask, rows = mask.copy(), rows.filter(pa.array(matching))
+            mask[mask] = matching
+        if len(rows) <= _MAX_KEPT_ROWS:  # of few rows most pages are read: not once more
+            self._kept[block] = np.flatnonzero(mask), rows
+        return mask, row_hashes(rows)
 
     def to_tables(self, kind: str) -> Iterator[pa.Table]:
         """Give the rows that are changes, block after block. ``kind``: the type of change."""
@@ -76,9 +105,11 @@ class ChangedBlocks:
                 yield _with_change_type(self.read(block, columns, mask), kind)
 
     def _matching_rows_of(self, block: int) -> _Mask | None:
+        among = self.among.get(block)
         if self.changes.predicate is None:
-            return None
-        return self._matching_mask(self.read(block, self.changes.schema_table.snapshot.schema.names))
+            return among
+        matching = self._matching_mask(self.read(block, self.changes.schema_table.snapshot.schema.names))
+        return matching if among is None or matching is None else matching & among
 
     def _matching_mask(self, rows: pa.Table) -> _Mask | None:
         predicate, engine = self.changes.predicate, self.changes.engine
@@ -90,22 +121,57 @@ class ChangedBlocks:
         )
 
     def key_hashes(self, names: Sequence[str]) -> list[pa.Array]:
-        """Hash the keys of the rows that are changes; NULL for the others, and where a part of the key is NULL."""
+        """Hash the keys of the rows that are changes, and of no others; NULL where a part of the key is NULL."""
         return [self._block_key_hashes(block, mask, names) for block, mask in enumerate(self.changed_rows or ())]
 
     def _block_key_hashes(self, block: int, mask: _Mask, names: Sequence[str]) -> pa.Array:
         if not mask.any():
-            return pa.nulls(len(mask), ROW_HASH_TYPE)
+            return pa.nulls(0, ROW_HASH_TYPE)
         rows = self.read(block, names, mask)
         is_whole = np.logical_and.reduce([np.asarray(column.is_valid()) for column in rows.columns])
-        has_key = mask.copy()
-        has_key[np.flatnonzero(mask)[~is_whole]] = False
-        return _scatter(row_hashes(rows.filter(pa.array(is_whole))), has_key)
+        return _scatter(row_hashes(rows.filter(pa.array(is_whole))), is_whole)
+
+    @property
+    def changed_numbers(self) -> _Indices:
+        """The rows that are changes, counted through all blocks: int64, shape (changes,)."""
+        return np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *(self.changed_rows or ())]))
 
     @cached_property
     def row_offsets(self) -> _Indices:
         """The row at which each block begins, counted through all, and at last the end: int64, shape (blocks + 1,)."""
         return np.concatenate([[0], np.cumsum(self.blocks.row_counts)])
+
+
+def without_shared_rows(removed: ChangedBlocks, added: ChangedBlocks) -> tuple[ChangedBlocks, ChangedBlocks]:
+    """Leave out rows of one file that count in both snapshots, and blocks of which none is left.
+
+    A deletion vector, or keys that came since, hide few rows of a file: the others are no changes, and not read.
+    """
+    places = [_own_files(each.blocks) for each in (removed, added)]
+    if not (shared := places[0].keys() & places[1].keys()):
+        return removed, added
+    live = [
+        live_row_masks(each.blocks, [place[location] for location in shared])
+        for each, place in zip((removed, added), places, strict=True)
+    ]
+    among: tuple[dict[int, _Mask], dict[int, _Mask]] = {}, {}
+    for location in shared:
+        before, after = (place[location] for place in places)
+        everything = np.ones(int(removed.blocks.row_counts[before]), np.bool_)
+        counted, counts = live[0].get(before, everything), live[1].get(after, everything)
+        among[0][before], among[1][after] = counted & ~counts, counts & ~counted
+    return _rows_among(removed, among[0]), _rows_among(added, among[1])
+
+
+def _own_files(blocks: BlockFrame) -> dict[str, int]:
+    """The number of each block by its file, which nobody else writes."""
+    return {place: number for number, place in enumerate(blocks.locations) if not blocks.foreign.mask[number]}
+
+
+def _rows_among(each: ChangedBlocks, among: dict[int, _Mask]) -> ChangedBlocks:
+    chosen = [number for number in range(len(each.blocks)) if number not in among or among[number].any()]
+    kept = {place: among[number] for place, number in enumerate(chosen) if number in among}
+    return ChangedBlocks(each.changes, each.blocks.take(np.array(chosen, np.int64)), kept)
 
 
 @dataclass
@@ -121,6 +187,8 @@ class UpdatePairs:
         removed_rows, added_rows = match_keys(
             self.removed_blocks.key_hashes(self.key), self.added_blocks.key_hashes(self.key)
         )
+        removed_rows = self.removed_blocks.changed_numbers[removed_rows]
+        added_rows = self.added_blocks.changed_numbers[added_rows]
         matched = np.zeros(self.removed_blocks.row_offsets[-1], np.bool_)
         matched[removed_rows] = True
         assert self.removed_blocks.changed_rows is not None
