@@ -203,7 +203,9 @@ def test_three_tables_in_a_row_are_the_same(session: SparkSession, url: str) -> 
     first.delete_keys([0])
     for source, target in pairwise(places):
         carry(session, source, target)
-    first.upsert([{"id": 1, "name": "late", "n": 1}, {"id": 3, "name": "base", "n": 3}, {"id": 20, "n": 0}])
+    first.upsert(
+        [{"id": 1, "name": "late", "n": 1}, {"id": 3, "name": "base", "n": 3}, {"id": 20, "name": None, "n": 0}]
+    )
     first.delete_keys([2, 20, 99])
     others[0].refresh().tier()
     first.tier()
