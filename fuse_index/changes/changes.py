@@ -12,7 +12,7 @@ changes. 1 was copied, and 5 came and went. By a key under which 2 became 3, the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -163,6 +163,9 @@ class Changes:
         return sum(rows.num_rows for rows in self._tables())
 
     def _tables(self) -> Iterator[pa.Table]:
+        if not self.columns:  # tables without columns forget how many rows they have
+            some = replace(self, columns=tuple(self.schema_table.snapshot.schema.names[:1]))
+            return (rows.select([CHANGE_TYPE_COLUMN]) for rows in some._tables())
         return self._compared_rows() if self.preimages else self._operations()
 
     def _operations(self) -> Iterator[pa.Table]:

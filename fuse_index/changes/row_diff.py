@@ -22,8 +22,8 @@ from fuse_storage import BlockFrame, StoredTable, live_among, live_row_masks
 
 _Mask = npt.NDArray[np.bool_]
 _Indices = npt.NDArray[np.int64]
-_MAX_KEPT_ROWS = 100_000
-"""Rows of a block that may be changes, up to which they stay in memory until it is known whether they are."""
+_MAX_KEPT_ROWS = 1_000_000
+"""Of the rows that may be changes so many at most stay in memory, of all blocks, until it is known whether they are."""
 
 CHANGE_TYPE_COLUMN = "_change_type"
 INSERT, DELETE, UPDATE_PREIMAGE, UPDATE_POSTIMAGE = "insert", "delete", "update_preimage", "update_postimage"
@@ -56,6 +56,7 @@ class ChangedBlocks:
     among: dict[int, _Mask] = dataclasses.field(default_factory=dict)
     changed_rows: list[_Mask] | None = None
     _kept: dict[int, tuple[_Indices, pa.Table]] = dataclasses.field(default_factory=dict)
+    _room: int = dataclasses.field(default_factory=lambda: _MAX_KEPT_ROWS)
 
     def read(self, block: int, columns: Sequence[str], rows: _Mask | None = None) -> pa.Table:
         """Read a block in the schema of the later snapshot. ``rows``: which of them, booleans, shape (rows,)."""
@@ -88,8 +89,8 @@ class ChangedBlocks:
         if matching is not None:
             mask, rows = mask.copy(), rows.filter(pa.array(matching))
             mask[mask] = matching
-        if len(rows) <= _MAX_KEPT_ROWS:  # of few rows most pages are read: not once more
-            self._kept[block] = np.flatnonzero(mask), rows
+        if len(rows) <= self._room:  # of few rows most pages are read: not once more
+            self._kept[block], self._room = (np.flatnonzero(mask), rows), self._room - len(rows)
         return mask, row_hashes(rows)
 
     def to_tables(self, kind: str) -> Iterator[pa.Table]:

@@ -94,3 +94,16 @@ def test_a_row_that_comes_again_elsewhere_is_no_change() -> None:
     table.append([{"id": 7, "n": 8}, {"id": 8, "n": 8}])
 
     assert _told(table, since) == [("delete", 7, 7), ("insert", 7, 8)]
+
+
+def test_changes_are_counted_without_columns_and_beyond_what_memory_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = _create(primary_key=["id"])
+    table.upsert(ROWS)
+    table.tier()
+    since = table.snapshot.id
+    table.upsert([{"id": number, "n": 10} for number in range(0, 2000, 7)])
+    expected = _told(table, since)
+
+    assert table.changes(since, columns=[]).to_arrow().num_rows == len(expected) == 2 * 286
+    monkeypatch.setattr(row_diff, "_MAX_KEPT_ROWS", 100)
+    assert _told(table, since) == expected
