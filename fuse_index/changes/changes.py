@@ -20,16 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 import fuse_storage as storage
-from fuse_index.changes.row_diff import (
-    CHANGE_TYPE_COLUMN,
-    DELETE,
-    INSERT,
-    UPDATE_POSTIMAGE,
-    ChangedBlocks,
-    UpdatePairs,
-    without_preimages,
-    without_shared_rows,
-)
+from fuse_index.changes.columns import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE
+from fuse_index.changes.row_diff import ChangedBlocks, UpdatePairs, without_preimages, without_shared_rows
 from fuse_index.errors import InputError
 from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.handle import TableHandle, resolve_column_names, resolve_predicate
@@ -114,9 +106,9 @@ class Changes:
 
     def validate(self) -> Changes:
         """Check that these changes can be told; returns itself. Raises SchemaError, InputError or OpaqueError."""
-        if CHANGE_TYPE_COLUMN in self.schema_table.snapshot.schema.names:
+        if CHANGE_TYPE in self.schema_table.snapshot.schema.names:
             raise storage.SchemaError(
-                f"the table has a column {CHANGE_TYPE_COLUMN!r}, which is what changes are told by: rename it"
+                f"the table has a column {CHANGE_TYPE!r}, which is what changes are told by: rename it"
             )
         if narrowed := storage.narrowed_columns(self.before.snapshot.schema, self.schema_table.snapshot.schema):
             raise storage.SchemaError(
@@ -145,7 +137,7 @@ class Changes:
             else field
             for field in fields
         ]
-        return pa.schema([*fields, pa.field(CHANGE_TYPE_COLUMN, pa.string(), nullable=False)])
+        return pa.schema([*fields, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield what was deleted, block after block, then what came, with updated rows next to what they were."""
@@ -165,7 +157,7 @@ class Changes:
     def _tables(self) -> Iterator[pa.Table]:
         if not self.columns:  # tables without columns forget how many rows they have
             some = replace(self, columns=tuple(self.schema_table.snapshot.schema.names[:1]))
-            return (rows.select([CHANGE_TYPE_COLUMN]) for rows in some._tables())
+            return (pa.table([batch.column(CHANGE_TYPE)], [CHANGE_TYPE]) for batch in some.to_batches())
         return self._compared_rows() if self.preimages else self._operations()
 
     def _operations(self) -> Iterator[pa.Table]:
@@ -184,7 +176,7 @@ class Changes:
                     for field in fields
                 }
                 kind = pa.scalar(DELETE if is_delete else UPDATE_POSTIMAGE, pa.string())
-                yield pa.table({**columns, CHANGE_TYPE_COLUMN: pa.repeat(kind, len(rows))})
+                yield pa.table({**columns, CHANGE_TYPE: pa.repeat(kind, len(rows))})
 
     def _compared_rows(self) -> Iterator[pa.Table]:
         removed, added = without_shared_rows(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fuse_index.changes.columns import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from fuse_index.changes.multiset import match_keys, multiset_difference
 from fuse_index.changes.row_hash import ROW_HASH_TYPE, row_hashes
 from fuse_index.expressions.evaluate import evaluate
@@ -24,9 +25,6 @@ _Mask = npt.NDArray[np.bool_]
 _Indices = npt.NDArray[np.int64]
 _MAX_KEPT_ROWS = 1_000_000
 """Of the rows that may be changes so many at most stay in memory, of all blocks, until it is known whether they are."""
-
-CHANGE_TYPE_COLUMN = "_change_type"
-INSERT, DELETE, UPDATE_PREIMAGE, UPDATE_POSTIMAGE = "insert", "delete", "update_preimage", "update_postimage"
 
 
 class ChangedRowsQuery(Protocol):
@@ -240,17 +238,17 @@ class UpdatePairs:
 
 
 def _with_change_type(rows: pa.Table, change_type: str) -> pa.Table:
-    return rows.append_column(CHANGE_TYPE_COLUMN, pa.repeat(pa.scalar(change_type, pa.string()), rows.num_rows))
+    return rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(change_type, pa.string()), rows.num_rows))
 
 
 def without_preimages(changes: pa.Table, key: Sequence[str]) -> pa.Table:
     """The same changes as puts, which are ``update_postimage``, and deletes, which have the key, and NULL elsewhere."""
-    kinds = changes.column(CHANGE_TYPE_COLUMN)
+    kinds = changes.column(CHANGE_TYPE)
     changes = changes.filter(pc.not_equal(kinds, UPDATE_PREIMAGE))
-    is_delete = pc.equal(changes.column(CHANGE_TYPE_COLUMN), DELETE)
+    is_delete = pc.equal(changes.column(CHANGE_TYPE), DELETE)
     puts = pa.array(np.arange(len(changes)), mask=is_delete.to_numpy())
     for number, field in enumerate(changes.schema):
-        if field.name == CHANGE_TYPE_COLUMN:
+        if field.name == CHANGE_TYPE:
             values = pc.if_else(is_delete, DELETE, UPDATE_POSTIMAGE)
         elif field.name not in key:
             values = changes.column(number).take(puts)

@@ -10,11 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import fuse_storage as storage
+from fuse_index.changes.columns import (
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    DELETE,
+    INSERT,
+    UPDATE_POSTIMAGE,
+    UPDATE_PREIMAGE,
+)
 from fuse_index.errors import InputError
 from fuse_storage import Schema, Snapshot, StoredTable
-
-CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
-_PUTS, _PASSED_OVER, _DELETES = ("insert", "update_postimage"), "update_preimage", "delete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ class KeyChanges:
         """
         rows = last_changes(rows, snapshot)
         rows = rows.drop_columns([name for name in (COMMIT_VERSION, COMMIT_TIMESTAMP) if name in rows.column_names])
-        goes = pc.fill_null(pc.equal(rows.column(CHANGE_TYPE), _DELETES), False)
+        goes = pc.fill_null(pc.equal(rows.column(CHANGE_TYPE), DELETE), False)
         puts = in_columns(rows.filter(pc.invert(goes)).drop_columns([CHANGE_TYPE]), snapshot)
         deletes = rows.filter(goes).select(list(snapshot.key))
         return KeyChanges(puts, storage.conform_rows(deletes, storage.key_schema_of(snapshot)))
@@ -57,7 +63,7 @@ def last_changes(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
         raise InputError(f"the changes have no column {CHANGE_TYPE!r}: they have {rows.column_names}")
     check_has_key(rows, snapshot, "apply")
     types = rows.column(CHANGE_TYPE).cast(pa.string())
-    known = pa.array([*_PUTS, _PASSED_OVER, _DELETES])
+    known = pa.array([INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, DELETE])
     if unknown := types.filter(pc.invert(pc.is_in(types, value_set=known))).drop_null().unique().to_pylist():
         raise InputError(f"{CHANGE_TYPE} {unknown[0]!r}: there are {', '.join(known.to_pylist())}")
     order = np.arange(len(rows))
@@ -69,7 +75,7 @@ def last_changes(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
 
 def is_passed_over(types: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Which changes say what was: bool. ``types``: as in ``_change_type``."""
-    return pc.fill_null(pc.equal(types, _PASSED_OVER), False)
+    return pc.fill_null(pc.equal(types, UPDATE_PREIMAGE), False)
 
 
 def check_keyed(table: StoredTable, method: str) -> None:

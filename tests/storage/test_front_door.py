@@ -87,4 +87,9 @@ def test_a_worker_that_writes_blocks_loads_neither_queries_nor_other_operations(
         "fuse_index.spark.native",
         "fuse_storage.catalog",
     } & rooms == set()
-    assert {"multiprocessing", "fuse_index.query.scan", "fuse_index.export.iceberg"} & set(loaded) == set()
+    assert {
+        "multiprocessing",
+        "fuse_index.query.scan",
+        "fuse_index.pruning.planner",
+        "fuse_index.export.iceberg",
+    } & set(loaded) == set()

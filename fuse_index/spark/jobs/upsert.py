@@ -15,16 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.functions import col
 
+from fuse_index.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE
 from fuse_index.errors import InputError
 from fuse_index.hot.append import was_committed
-from fuse_index.hot.key_changes import CHANGE_TYPE, check_keyed, is_passed_over
+from fuse_index.hot.key_changes import check_keyed, is_passed_over
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.answers import Sealed
 from fuse_index.spark.jobs.dml import DmlTarget, map_tasks
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.placement import run_where_reachable
 from fuse_index.spark.schemas import to_arrow_schema
-from fuse_index.spark.source.change_feed import CHANGE_COLUMNS
 from fuse_index.spark.source.keyed_rows import (
     TaskPuts,
     commit_keyed,

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from fuse_index.changes.changes import Changes
+from fuse_index.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, INSERT
 from fuse_index.changes.follow import CommitStep
-from fuse_index.changes.row_diff import CHANGE_TYPE_COLUMN, INSERT
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import full_scan_plan, plan_scan
@@ -23,15 +23,6 @@ from fuse_storage import SchemaError, StoredTable
 
 SPARK_BATCH_ROWS = 65_536
 """The largest number of rows that is handed to Spark at once."""
-
-CHANGE_COLUMNS = pa.schema(
-    [
-        pa.field(CHANGE_TYPE_COLUMN, pa.string(), nullable=False),
-        pa.field("_commit_version", pa.int64(), nullable=False),
-        pa.field("_commit_timestamp", pa.timestamp("us", "UTC"), nullable=False),
-    ]
-)
-"""The columns of a change besides those of its row: its kind, and the number and time of the commit that made it."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +105,9 @@ class ChangeQuery:
         for part in task.value:
             change_values = (
                 {
-                    CHANGE_TYPE_COLUMN: INSERT,
-                    "_commit_version": part.commit_version,
-                    "_commit_timestamp": part.commit_timestamp,
+                    CHANGE_TYPE: INSERT,
+                    COMMIT_VERSION: part.commit_version,
+                    COMMIT_TIMESTAMP: part.commit_timestamp,
                 }
                 if self.include_change_columns
                 else {}

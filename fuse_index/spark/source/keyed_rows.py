@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import fuse_storage as storage
+from fuse_index.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_VERSION
 from fuse_index.errors import InputError
 from fuse_index.hot.append import commit_staged_by_key, was_committed
 from fuse_index.hot.key_changes import (
-    CHANGE_TYPE,
-    COMMIT_VERSION,
     KeyChanges,
     check_has_key,
     in_columns,
@@ -27,7 +26,6 @@ from fuse_index.hot.key_changes import (
     missing_columns,
 )
 from fuse_index.indexes.registry import Host
-from fuse_index.spark.source.change_feed import CHANGE_COLUMNS
 from fuse_index.spark.source.hot_rows import MAX_HANDED_BYTES
 from fuse_storage import Conflict, RepeatedKey, Schema, SchemaError, Snapshot, StagedPuts, StoredTable, WriteOptions
 

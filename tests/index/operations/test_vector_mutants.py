@@ -57,12 +57,14 @@ def live() -> None:
         {"word": "word z", "count(*)": 1},
     ]
     assert set(table.to_arrow()["id"].to_pylist()) == known
+    half = table.snapshot.id
     table.update("id BETWEEN 41 AND 50", {"word": "'half'"})
     assert set(table.to_arrow()["id"].to_pylist()) == known
     table.set_properties({"block_rows": 100})
     table.compact()
     assert table.stored.blocks().row_counts.tolist() == [56]
     assert sorted(table.to_arrow()["id"].to_pylist()) == sorted(known)
+    assert set(table.changes(half).to_arrow()["id"].to_pylist()) == set(range(41, 51))
 
 
 def _count_and_scans(patch: Patch) -> None:
@@ -82,6 +84,10 @@ def _exact_bounds(patch: Patch) -> None:
 
 def _changes(patch: Patch) -> None:
     patch.setattr(row_diff, "live_among", lambda blocks, block, among=None: among)
+
+
+def _changes_in_one_file(patch: Patch) -> None:
+    patch.setattr(row_diff, "live_row_masks", lambda blocks, numbers: {})
 
 
 def _search(patch: Patch) -> None:
@@ -145,6 +151,7 @@ MUTANTS: list[Callable[[Patch], None]] = [
     _statistics_and_stored_states,
     _exact_bounds,
     _changes,
+    _changes_in_one_file,
     _search,
     _statements,
     _compaction,
