@@ -201,6 +201,10 @@ class _SegmentEdits:
         inserted = [
             number for place, numbers in sorted(self.inserted.items()) if place[0] == tail for number in numbers
         ]
+        owners = np.unique(np.searchsorted(offsets, inserted, side="right") - 1)
+        counts = offsets[owners + 1] - offsets[owners]
+        if np.array_equal(inserted, metadata_table.ranges_to_indices(offsets[owners], counts)):
+            return [new_rows[owner] for owner in owners.tolist()]  # segments as they were staged
         return self._write_segments(None, [(True, number) for number in inserted], new_rows, offsets)
 
     def _rewrite_segment(self, segment: int, new_rows: Sequence[pa.Table], offsets: IndexArray) -> list[pa.Table]:

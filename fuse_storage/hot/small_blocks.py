@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby, islice
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fuse_storage.errors import Corrupt
-from fuse_storage.parquet.footer import UNREADABLE, BlockFile, check_whole_file, is_hot_key, read_block_ranges
+from fuse_storage.parquet.footer import (
+    UNREADABLE,
+    BlockFile,
+    WholeFile,
+    check_whole_file,
+    is_hot_key,
+    read_block_ranges,
+)
+from fuse_storage.parquet.page_subset import forge_row_groups
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.parquet.projection import project_column
 from fuse_storage.parquet.reader import read_block
@@ -30,6 +38,8 @@ _MAX_FILE_ROWS = 1 << 16
 _READ_THREADS = 16
 """Files that are read at once."""
 _MIN_FILES_FOR_THREADS = 2
+_MAX_FILES_AT_ONCE = 64
+"""Files that are decoded as one: opening so many costs little more than one, and what is kept of them is one buffer."""
 _KEPT_BYTES = 1 << 10
 """Bytes that the rows of a block take in memory besides their values."""
 
@@ -107,10 +117,10 @@ def _read_small(requests: Sequence[BlockRequest], names: tuple[str, ...]) -> Ite
     keys = [("hot rows", each.store.url, each.block.key, each.block.seal, names) for each in requests]
     kept = [cache_of(each.store).find(key) for each, key in zip(requests, keys, strict=True)]
     missing = [each for each, rows in zip(requests, kept, strict=True) if rows is None]
-    files = iter(_fetch_files(missing))
+    decoded = _decode_files(missing, _fetch_files(missing), names)
     for request, key, rows in zip(requests, keys, kept, strict=True):
         if rows is None:
-            rows = _decode(request, next(files), names)
+            rows = next(decoded)
             cache_of(request.store).put(key, rows, rows.nbytes + _KEPT_BYTES)
         yield rows
 
@@ -127,11 +137,26 @@ def _fetch_file(request: BlockRequest) -> bytes:
     return read_block_ranges(request.store, file, [(0, file.footer_offset + file.footer_length)])[0]
 
 
-def _decode(request: BlockRequest, data: bytes, names: tuple[str, ...]) -> pa.Table:
-    """All rows of a file, of those of these columns that it has. Raises Corrupt."""
-    metadata = check_whole_file(data, request.block, request.where)
+def _decode_files(
+    requests: Sequence[BlockRequest], files: Sequence[bytes], names: tuple[str, ...]
+) -> Iterator[pa.Table]:
+    """All rows of each file, of those of these columns that it has; files alike are decoded at once. Raises Corrupt."""
+    checked = (check_whole_file(data, each.block, each.where) for each, data in zip(requests, files, strict=True))
+    for _, group in groupby(zip(requests, checked, strict=True), key=lambda pair: pair[1].schema_bytes):
+        while alike := list(islice(group, _MAX_FILES_AT_ONCE)):
+            yield from _decode_alike(alike, names)
+
+
+def _decode_alike(found: Sequence[tuple[BlockRequest, WholeFile]], names: tuple[str, ...]) -> list[pa.Table]:
+    """All rows of each of some files of one schema, put behind each other as one file. Raises Corrupt."""
+    row_groups = [group for _, file in found for group in file.row_groups]
     try:
-        with pq.ParquetFile(pa.BufferReader(data), metadata=metadata, pre_buffer=False) as parquet:
-            return parquet.read(columns=list(names), use_threads=False)
+        forged = pa.BufferReader(forge_row_groups(found[0][1].schema_bytes, row_groups))
+        with pq.ParquetFile(forged, pre_buffer=False) as parquet:
+            rows = parquet.read(columns=list(names), use_threads=False)
     except UNREADABLE as problem:
-        raise Corrupt(f"{request.where} does not hold the columns of its table: {problem!r}") from problem
+        if len(found) > 1:  # the one that cannot be read is named
+            return [rows for each in found for rows in _decode_alike([each], names)]
+        raise Corrupt(f"{found[0][0].where} does not hold the columns of its table: {problem!r}") from problem
+    starts = accumulate((sum(request.block.zone_rows) for request, _ in found), initial=0)
+    return [rows.slice(start, sum(request.block.zone_rows)) for start, (request, _) in zip(starts, found, strict=False)]

@@ -21,12 +21,12 @@ _TYPE_FIELD, _PATH_FIELD, _CODEC_FIELD, _VALUES_FIELD, _SIZE_FIELD, _DATA_FIELD,
     11,
 )
 """Fields of Parquet's ColumnMetaData."""
-_GROUPS_FIELD, _COLUMNS_FIELD, _META_FIELD = 4, 1, 3
-"""Fields in which it lies: of FileMetaData, of a RowGroup, of a ColumnChunk."""
+_GROUPS_FIELD, _COLUMNS_FIELD, _ROWS_FIELD, _META_FIELD = 4, 1, 3, 3
+"""Fields in which it lies: of FileMetaData; of a RowGroup, and there how many rows it has; of a ColumnChunk."""
 _META_FIELDS: Selection = dict.fromkeys(
     (_TYPE_FIELD, _PATH_FIELD, _CODEC_FIELD, _VALUES_FIELD, _SIZE_FIELD, _DATA_FIELD, _DICTIONARY_FIELD)
 )
-_SELECTION: Selection = {_GROUPS_FIELD: {_COLUMNS_FIELD: {_META_FIELD: _META_FIELDS}}}
+_SELECTION: Selection = {_GROUPS_FIELD: {_COLUMNS_FIELD: {_META_FIELD: _META_FIELDS}, _ROWS_FIELD: None}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,18 @@ def read_column_chunks(footer: memoryview, row_group_count: int, column_count: i
     The counts are those that the rest of the footer gives. Raises LookupError, TypeError or ValueError for bytes that
     are no such footer.
     """
-    groups = read_selected(bytes(footer), 0, _SELECTION)[0].get(_GROUPS_FIELD, [])
-    if [len(group[_COLUMNS_FIELD]) for group in groups] != [column_count] * row_group_count:
+    groups = [chunks for _, chunks in read_row_groups(footer)]
+    if [len(chunks) for chunks in groups] != [column_count] * row_group_count:
         raise ValueError(f"not each of {row_group_count} row groups has {column_count} columns")
-    return [[_column_chunk(chunk[_META_FIELD]) for chunk in group[_COLUMNS_FIELD]] for group in groups]
+    return groups
+
+
+def read_row_groups(footer: memoryview) -> list[tuple[int, list[ColumnChunk]]]:
+    """How many rows each row group has, and its chunks in the order of the columns. Raises as above."""
+    groups = read_selected(bytes(footer), 0, _SELECTION)[0].get(_GROUPS_FIELD, [])
+    return [
+        (group[_ROWS_FIELD], [_column_chunk(chunk[_META_FIELD]) for chunk in group[_COLUMNS_FIELD]]) for group in groups
+    ]
 
 
 def _column_chunk(meta: ThriftStruct) -> ColumnChunk:

@@ -16,9 +16,9 @@ import xxhash
 
 from fuse_storage.errors import RESTORE_HINT, Corrupt, NotFound
 from fuse_storage.parquet import page_subset
-from fuse_storage.parquet.column_chunks import read_column_chunks
+from fuse_storage.parquet.column_chunks import ColumnChunk, read_column_chunks, read_row_groups
 from fuse_storage.parquet.foreign.file import ForeignFile
-from fuse_storage.parquet.page_subset import ColumnForm
+from fuse_storage.parquet.page_subset import ColumnForm, PageSubset
 from fuse_storage.parquet.pages import Pages, page_checksum, sealed_pages
 from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.ranges import ByteRange
@@ -166,12 +166,21 @@ def read_footer(store: Store, block: BlockFile, cache: Cache | None = None) -> F
     )
 
 
-def check_whole_file(data: bytes, block: BlockFile, where: str) -> pq.FileMetaData:
-    """Parquet's footer of a block all of whose bytes are here, each as it was written; else raise Corrupt.
+@dataclass(frozen=True, slots=True)
+class WholeFile:
+    """A block all of whose bytes are here, each as it was written: what ``forge_row_groups`` makes a file of.
 
-    Asks it for no more than how many columns there are: chunks lie one after the other, and the seal says how long.
+    ``row_groups``: of each zone, for each column how it is stored, and its pages.
     """
-    sealed = memoryview(data)[block.footer_offset :]
+
+    schema_bytes: bytes
+    row_groups: list[list[tuple[ColumnForm, PageSubset]]]
+
+
+def check_whole_file(data: bytes, block: BlockFile, where: str) -> WholeFile:
+    """A block from all of its bytes. Raises Corrupt unless each is as it was written. Arrow is not asked."""
+    view = memoryview(data)
+    sealed = view[block.footer_offset :]
     start = len(sealed) - int.from_bytes(sealed[-8:-4], "little") - 8 - _FOOTER_CHECKSUM_BYTES
     checksum = bytes(sealed[start : start + _FOOTER_CHECKSUM_BYTES]) if start >= 0 else b""
     packed, tail = sealed[: max(start, 0)], sealed[start + _FOOTER_CHECKSUM_BYTES :]
@@ -180,19 +189,32 @@ def check_whole_file(data: bytes, block: BlockFile, where: str) -> pq.FileMetaDa
     if block.seal != seal_number(checksum):
         raise Corrupt(f"{where}: this is another block than the one of that name; {RESTORE_HINT}")
     try:
-        limits = {"thrift_string_size_limit": len(data), "thrift_container_size_limit": len(data)}
-        metadata = pq.ParquetFile(pa.BufferReader(tail), **limits).metadata
-        zones = tuple(metadata.row_group(zone).num_rows for zone in range(metadata.num_row_groups))
-        lengths, checksums = sealed_pages(packed, metadata.num_columns * metadata.num_row_groups)
+        groups = read_row_groups(tail[:-8])
+        lengths, checksums = sealed_pages(packed, sum(len(chunks) for _, chunks in groups))
+        schema = page_subset.footer_schema_bytes(tail)
     except UNREADABLE as problem:
         raise Corrupt(f"{where}: its footer is not one that this library writes: {problem!r}") from problem
     ends = list(accumulate(lengths, initial=FIRST_ZONE_OFFSET))
-    if block.zone_rows not in ((), zones) or ends[-1] != block.footer_offset:
+    chunks = [chunk for _, chunks in groups for chunk in chunks]
+    chunk_ends = list(accumulate((chunk.byte_count for chunk in chunks), initial=FIRST_ZONE_OFFSET))
+    zones = tuple(rows for rows, _ in groups)
+    if (
+        block.zone_rows not in ((), zones)
+        or not ends[-1] == chunk_ends[-1] == block.footer_offset
+        or [chunk.start for chunk in chunks] != chunk_ends[:-1]
+    ):
         raise Corrupt(f"{where}: its footer does not fit the table, or the file; {RESTORE_HINT}")
     for number, (page, end) in enumerate(pairwise(ends)):
-        if page_checksum(memoryview(data)[page:end], number) != checksums[number]:
+        if page_checksum(view[page:end], number) != checksums[number]:
             raise Corrupt(f"{where}: page {number} fails its checksum; {RESTORE_HINT}")
-    return metadata
+    return WholeFile(
+        schema, [[(ColumnForm.of(chunk), _all_pages(view, chunk, rows)) for chunk in chunks] for rows, chunks in groups]
+    )
+
+
+def _all_pages(data: memoryview, chunk: ColumnChunk, row_count: int) -> PageSubset:
+    pages = data[chunk.start : chunk.start + chunk.byte_count]
+    return PageSubset([pages], row_count, chunk.data_offset - chunk.start, chunk.value_count)
 
 
 _HOT_BLOCK = re.compile(r"(?:^|/)_h/[0-9a-f]{32}\.parquet$")

@@ -191,6 +191,15 @@ def test_a_matrix_says_what_its_filters_say(columns):
         assert found.tolist() == [canonical_bytes(pa.array([value]))[0] in bloom_filter for bloom_filter in filters]
 
 
+@pytest.mark.parametrize("columns", [1, 8, 9, 150])
+def test_a_matrix_has_the_bits_of_each_row_of_all_filters_one_after_the_other(columns):
+    filters = np.random.default_rng(columns).integers(0, 256, (columns, 2061), np.uint8)  # more than are laid at once
+
+    rows = np.unpackbits(filters, axis=1, bitorder="little").T
+
+    assert transpose_filters(list(filters)) == np.packbits(rows, bitorder="little").tobytes() + bytes(2)
+
+
 def test_many_keys_are_found_as_each_would_be():
     filters = [HashFilter(4096, 0.01) for _ in range(20)]
     for number, bloom_filter in enumerate(filters):
