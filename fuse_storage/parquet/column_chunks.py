@@ -7,9 +7,10 @@ asked. What is not needed of a description is passed over without being understo
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from fuse_storage.parquet.thrift import Selection, ThriftStruct, read_selected
+from fuse_storage.parquet.thrift import Selection, StructMembers, ThriftStruct, read_selected
 
 _TYPE_FIELD, _PATH_FIELD, _CODEC_FIELD, _VALUES_FIELD, _SIZE_FIELD, _DATA_FIELD, _DICTIONARY_FIELD = (
     1,
@@ -26,7 +27,8 @@ _GROUPS_FIELD, _COLUMNS_FIELD, _ROWS_FIELD, _META_FIELD = 4, 1, 3, 3
 _META_FIELDS: Selection = dict.fromkeys(
     (_TYPE_FIELD, _PATH_FIELD, _CODEC_FIELD, _VALUES_FIELD, _SIZE_FIELD, _DATA_FIELD, _DICTIONARY_FIELD)
 )
-_SELECTION: Selection = {_GROUPS_FIELD: {_COLUMNS_FIELD: {_META_FIELD: _META_FIELDS}, _ROWS_FIELD: None}}
+_CHUNK_FIELDS: Selection = {_META_FIELD: _META_FIELDS}
+_SELECTION: Selection = {_GROUPS_FIELD: {_COLUMNS_FIELD: _CHUNK_FIELDS, _ROWS_FIELD: None}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +52,20 @@ class ColumnChunk:
         return self.data_offset if self.dictionary_offset is None else min(self.dictionary_offset, self.data_offset)
 
 
-def read_column_chunks(footer: memoryview, row_group_count: int, column_count: int) -> list[list[ColumnChunk]]:
-    """The chunks of each row group, in the order of the columns.
+def read_column_chunks(
+    footer: memoryview, row_group_count: int, column_count: int, columns: Collection[int] | None = None
+) -> list[list[ColumnChunk]]:
+    """The chunks of each row group, in the order of the columns; with ``columns`` only of these, by number.
 
     The counts are those that the rest of the footer gives. Raises LookupError, TypeError or ValueError for bytes that
     are no such footer.
     """
-    groups = [chunks for _, chunks in read_row_groups(footer)]
-    if [len(chunks) for chunks in groups] != [column_count] * row_group_count:
+    chosen = range(column_count) if columns is None else sorted(set(columns))
+    selection = {_GROUPS_FIELD: {_COLUMNS_FIELD: StructMembers(chosen, _CHUNK_FIELDS)}}
+    groups = read_selected(bytes(footer), 0, selection)[0].get(_GROUPS_FIELD, [])
+    if [len(group[_COLUMNS_FIELD]) for group in groups] != [column_count] * row_group_count:
         raise ValueError(f"not each of {row_group_count} row groups has {column_count} columns")
-    return groups
+    return [[_column_chunk(group[_COLUMNS_FIELD][place][_META_FIELD]) for place in chosen] for group in groups]
 
 
 def read_row_groups(footer: memoryview) -> list[tuple[int, list[ColumnChunk]]]:

@@ -12,7 +12,10 @@ Source: the Thrift specification's "compact protocol" and Parquet's ``parquet.th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 BOOL_TRUE, BOOL_FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
@@ -119,7 +122,16 @@ _READERS: Mapping[int, Callable[[_BytesLike, int], tuple[Any, int]]] = {
 _INTEGERS = frozenset({I16, I32, I64})
 
 Selection = Mapping[int, Any]
-"""Fields by id: None for a whole value, another selection for the struct there, or for each struct of the list."""
+"""Fields by id: None for a whole value, another selection for the struct there, or for each struct of the list, or
+StructMembers for some of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class StructMembers:
+    """Of a list of structs those at these places, from 0, and of them these fields; the others come as ``{}``."""
+
+    places: Collection[int]
+    selection: Selection
 
 
 def read_selected(data: _BytesLike, at: int, selection: Selection) -> tuple[ThriftStruct, int]:
@@ -155,18 +167,27 @@ def read_selected(data: _BytesLike, at: int, selection: Selection) -> tuple[Thri
     return values, at + 1
 
 
-def _read_selected_within(data: _BytesLike, at: int, kind: int, selection: Selection) -> tuple[Any, int]:
+def _read_selected_within(
+    data: _BytesLike, at: int, kind: int, selection: Selection | StructMembers
+) -> tuple[Any, int]:
     """The selected fields of a struct, or of each struct in a list."""
+    places, fields = (
+        (selection.places, selection.selection) if isinstance(selection, StructMembers) else (None, selection)
+    )
     if kind == STRUCT:
-        return read_selected(data, at, selection)
+        return read_selected(data, at, fields)
     if kind != LIST or data[at] & 0x0F != STRUCT:
         raise ValueError(f"a value of type {kind} stands where structs do")
     size, at = read_list_size(data, at)
-    members = []
-    for _ in range(size):
-        member, at = read_selected(data, at, selection)
-        members.append(member)
-    return members, at
+    found = []
+    for place in range(size):
+        member: ThriftStruct = {}
+        if places is None or place in places:
+            member, at = read_selected(data, at, fields)
+        else:
+            at = skip_value(data, at, STRUCT)
+        found.append(member)
+    return found, at
 
 
 def skip_value(data: _BytesLike, at: int, kind: int) -> int:
@@ -185,6 +206,8 @@ def skip_value(data: _BytesLike, at: int, kind: int) -> int:
             at = at + 1 if kind < I16 else skip_value(data, at, kind)
         return at
     if kind == STRUCT:
+        if common := _common_struct().match(data, at):
+            return common.end()
         while head := data[at]:
             at += 1
             if head < 0x10:
@@ -193,6 +216,37 @@ def skip_value(data: _BytesLike, at: int, kind: int) -> int:
                 at = skip_value(data, at, head & 0x0F)
         return at + 1
     return at + {BOOL_TRUE: 0, BOOL_FALSE: 0, BYTE: 1, DOUBLE: 8}[kind]
+
+
+@cache
+def _common_struct() -> re.Pattern[bytes]:
+    """Match a struct as those are that describe columns and their chunks: ten times as fast as value by value.
+
+    These have numbers, truths, short texts, short lists of numbers, of texts and of structs, and structs of all that.
+    Whatever is otherwise does not match. Nothing is tried twice, so that no bytes take long.
+    """
+    number = rb"[\x80-\xff]*+[\x00-\x7f]"
+    text = _one_of(rb"\x%02x.{%d}" % (length, length) for length in range(48))
+    plain = [_heads(*_INTEGERS) + number, _heads(BOOL_TRUE, BOOL_FALSE), _heads(BYTE) + b"."]
+    number_lists = [_heads(LIST) + _list_of(kind, number, *range(5)) for kind in (I32, I64)]
+    flat = _one_of([*plain, *number_lists]) + rb"*+\x00"
+    lists = [_heads(LIST) + each for each in (_list_of(BINARY, text, 1, 3), _list_of(STRUCT, flat, 1, 2, 3))]
+    middle = _one_of([*plain, *number_lists, *lists, _heads(STRUCT) + flat]) + rb"*+\x00"
+    return re.compile(_one_of([*plain, _heads(BINARY) + text, _heads(STRUCT) + middle]) + rb"*+\x00", re.DOTALL)
+
+
+def _heads(*kinds: int) -> bytes:
+    """A byte that begins a field of one of these types, whose id is 1 to 15 above the last one's."""
+    return b"[%s]" % b"".join(rb"\x%02x" % (delta << 4 | kind) for delta in range(1, 16) for kind in kinds)
+
+
+def _list_of(kind: int, element: bytes, *sizes: int) -> bytes:
+    return _one_of(rb"\x%02x(?:%s){%d}" % (size << 4 | kind, element, size) for size in sizes)
+
+
+def _one_of(patterns: Iterable[bytes]) -> bytes:
+    """The first of these that matches, for good."""
+    return b"(?>%s)" % b"|".join(patterns)
 
 
 def encode_varint(value: int) -> bytes:

@@ -38,13 +38,14 @@ def check_decoded_size(data: memoryview, file: pq.ParquetFile, names: Collection
     metadata, schema = file.metadata, file.metadata.schema
     footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
     chosen: Sequence[int] = range(metadata.num_columns)
-    if names is not None and len(file.schema_arrow) == metadata.num_columns:  # none is nested, so they are in order
-        chosen = [place for name in names for place in file.schema_arrow.get_all_field_indices(name)]
+    columns = file.schema_arrow
+    if names is not None and len(columns) == metadata.num_columns:  # none is nested, so they are in order
+        chosen = sorted({place for name in names for place in columns.get_all_field_indices(name)})
     total = 0
-    for group in read_column_chunks(footer, metadata.num_row_groups, metadata.num_columns):
-        for number in chosen:
+    for group in read_column_chunks(footer, metadata.num_row_groups, metadata.num_columns, chosen):
+        for number, chunk in zip(chosen, group, strict=True):
             width = max(schema.column(number).length or 0, 0) + _BYTES_PER_VALUE
-            total += _chunk_size(data, group[number], width)
+            total += _chunk_size(data, chunk, width)
             if total > limit:
                 raise ValueError(f"{len(data)} bytes become more than {limit} when they are decoded")
 
