@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as is_
 
 from fuse_index.errors import InputError
 from fuse_index.expressions import types
@@ -56,10 +58,10 @@ def to_record_batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa
             raise _refusal(data)
 
 
-def _refusal(data: Any) -> InputError:
+def _refusal(data: Any, of: str = "") -> InputError:
     return InputError(
-        f"rows cannot be read from {type(data).__name__}: give a pa.Table, a RecordBatchReader, a pandas DataFrame, "
-        f"a dict of columns, a list of dicts, paths of files, or an iterable of such"
+        f"rows cannot be read from {type(data).__name__}{of}: give a pa.Table, a RecordBatchReader, a pandas "
+        f"DataFrame, a dict of columns, a list of dicts, paths of files, or an iterable of such"
     )
 
 
@@ -69,8 +71,8 @@ def _batches_of_items(data: Iterable[Any], schema: pa.Schema) -> Iterator[pa.Rec
     for item in data:
         if isinstance(item, dict):
             rows.append(item)
-        elif isinstance(item, str | PathLike) or not _holds_rows(item):
-            raise _refusal(data)
+        elif isinstance(item, str | PathLike) or not holds_rows(item):
+            raise _refusal(data, f" of {type(item).__name__}")
         if rows and (not isinstance(item, dict) or len(rows) >= _BATCH_ROWS):
             yield from _table_from_dicts(rows, schema).to_batches()
             rows = []
@@ -79,7 +81,8 @@ def _batches_of_items(data: Iterable[Any], schema: pa.Schema) -> Iterator[pa.Rec
     yield from _table_from_dicts(rows, schema).to_batches()
 
 
-def _holds_rows(item: Any) -> bool:
+def holds_rows(item: Any) -> bool:
+    """Whether this is several rows, and neither a value nor one row."""
     names = ("__arrow_c_stream__", "__arrow_c_array__", "columns", "scanner")
     return any(hasattr(item, name) for name in names) or (
         isinstance(item, list | tuple) and all(isinstance(row, dict) for row in item)
@@ -119,11 +122,43 @@ def _column_array(values: Any, name: str, schema: pa.Schema, make: Callable[...,
     try:
         if isinstance(values, pa.Array | pa.ChunkedArray):
             return values
+        if data_type is not None and _would_be_cut(values, data_type):
+            return _fit_whole(pa.array(values, from_pandas=make is not pa.array), data_type)
         return make(values, type=data_type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as refusal:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError) as refusal:
         raise InputError(
             f"column {name!r} holds values that are no {data_type or 'values of one type'}: {refusal}"
         ) from refusal
+
+
+def _fit_whole(values: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Values in another type, as long as nothing of them is lost. Raises ArrowInvalid."""
+    fitted = values.cast(data_type)
+    if not fitted.cast(values.type).equals(values):  # Arrow's cast of times to days loses the time in silence
+        raise pa.ArrowInvalid(f"some {values.type} have a time of day")
+    return fitted
+
+
+def _would_be_cut(values: Any, data_type: pa.DataType) -> bool:
+    """Whether Arrow would make Python values fit by cutting what is behind a point, or the time of a day."""
+    is_pandas = hasattr(values, "dtype")
+    if is_pandas and values.dtype != object:
+        return False
+    with suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # of several types: that is another question
+        return _cuts(pa.infer_type(list(values) if is_pandas else values, from_pandas=is_pandas), data_type)
+    return False
+
+
+def _cuts(found: pa.DataType, data_type: pa.DataType) -> bool:
+    """Whether values of the one type have parts that are lost in the other."""
+    if is_.is_struct(data_type) and is_.is_struct(found):
+        known = [part for part in found if data_type.get_field_index(part.name) >= 0]
+        return any(_cuts(part.type, data_type.field(part.name).type) for part in known)
+    if is_.is_list(data_type) and is_.is_list(found):
+        return _cuts(found.value_type, data_type.value_type)
+    if is_.is_date(data_type):
+        return bool(is_.is_timestamp(found))
+    return bool(is_.is_integer(data_type) and (is_.is_floating(found) or is_.is_decimal(found)))
 
 
 def resolve_arrow_schema(schema: Any) -> pa.Schema:

@@ -5,7 +5,8 @@ import json
 import subprocess
 import sys
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from uuid import uuid4
 
@@ -289,6 +290,28 @@ def test_pandas_columns_take_the_types_of_the_table(table):
 def test_pandas_values_that_do_not_fit_are_refused_by_column(table, frame, said):
     with pytest.raises(fuse.InputError, match=said):
         table.append(frame)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("id", 1.5),
+        ("id", Decimal("1.5")),
+        ("day", datetime(2024, 1, 1, 5)),
+        ("parts", [{"n": 1.5}]),
+        ("name", "\ud800"),
+    ],
+)
+def test_values_of_python_are_not_cut_to_fit(name, value):
+    table = fuse.create_table(
+        f"memory://{uuid4().hex}", "id BIGINT, day DATE, parts ARRAY<STRUCT<n: INT>>, name STRING"
+    )
+
+    for rows in ([{name: value}], {name: [value]}, pd.DataFrame({name: pd.Series([value], dtype=object)})):
+        with pytest.raises(fuse.InputError, match=f"column '{name}' holds values that are no"):
+            table.append(rows)
+    table.append([{"id": 2.0, "day": datetime(2024, 1, 1), "parts": [{"n": 3.0}]}])
+    assert table.to_arrow().to_pylist() == [{"id": 2, "day": date(2024, 1, 1), "parts": [{"n": 3}], "name": None}]
 
 
 @pytest.mark.parametrize(
