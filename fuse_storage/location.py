@@ -44,12 +44,16 @@ KNOWN_PROPERTIES = (
     "delete_mode",
 )
 """Properties that mean something here; any other is kept for whoever set it."""
+_COLUMN_ARGUMENTS = ("key", "primary_key", "cluster_by", "partition_by")
+"""What is chosen beside the properties of a new table, and what Spark SQL shows among them."""
+_MEANT_PROPERTIES = (*KNOWN_PROPERTIES, *_COLUMN_ARGUMENTS[1:])
+"""What a misspelt name may have been; as to ``key``, too many are like it."""
 
 
 def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Properties as a snapshot can hold them. Raises InvalidArgument for one that cannot be."""
     for name in properties:
-        if name not in KNOWN_PROPERTIES and (near := difflib.get_close_matches(name, KNOWN_PROPERTIES, 1, 0.8)):
+        if name not in _MEANT_PROPERTIES and (near := difflib.get_close_matches(name, _MEANT_PROPERTIES, 1, 0.8)):
             raise InvalidArgument(f"no property {name!r} means anything: did you mean {near[0]!r}?")
     if KEY_PROPERTY in properties:
         raise InvalidArgument(
@@ -60,6 +64,8 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidArgument(
             f"the property {PARTITION_PROPERTY} holds ids that the table gives: create it partition_by=[...]"
         )
+    if columns := [name for name in _COLUMN_ARGUMENTS if name in properties]:
+        raise InvalidArgument(f"the property {columns[0]} would mean nothing: create the table {columns[0]}=[...]")
     if SOURCE_PROPERTY in properties:
         raise InvalidArgument(f"the property {SOURCE_PROPERTY} is that of attached tables: attach one to a source")
     WriteOptions.from_properties(properties)

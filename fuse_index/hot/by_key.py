@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,7 +12,7 @@ import fuse_storage as storage
 from fuse_index.changes.row_hash import row_hashes
 from fuse_index.errors import InputError
 from fuse_index.hot.append import commit_by_key
-from fuse_index.hot.key_changes import KeyChanges, check_keyed, missing_columns, no_keys
+from fuse_index.hot.key_changes import KeyChanges, check_keyed, missing_columns, no_keys, read_uniform_rows
 from fuse_index.hot.lookup import look_up
 from fuse_index.ingest import arrow_input
 from fuse_index.operations.dml import DmlMixin
@@ -25,7 +24,6 @@ from fuse_storage import Conflict, Snapshot, StoredTable
 
 _ATTEMPTS = 20
 """How often rows that lack columns are completed anew, where others commit in between."""
-_POSITION = "position"
 
 
 class KeyedMixin(DmlMixin):
@@ -41,8 +39,7 @@ class KeyedMixin(DmlMixin):
         """
         self._check_keyed("upsert")
         self._check_writable()
-        _check_same_columns(data)
-        rows = _concat(list(arrow_input.to_record_batches(data, self.schema)))
+        rows = read_uniform_rows(data, self.schema)
         if not len(rows):
             return self.snapshot
         found = KeyChanges.from_rows(rows, self.snapshot, "upsert")
@@ -74,7 +71,7 @@ class KeyedMixin(DmlMixin):
         """
         self._check_keyed("apply")
         self._check_writable()
-        rows = _concat(list(arrow_input.to_record_batches(changes, self.schema)))
+        rows = read_uniform_rows(changes, self.schema)
         if not len(rows):
             return self.snapshot
         found = KeyChanges.from_changes(rows, self.snapshot)
@@ -181,65 +178,42 @@ class KeyedMixin(DmlMixin):
 
     def _completed(self, head: StoredTable, rows: pa.Table, missing: Sequence[str]) -> pa.Table:
         """Rows with the columns that they lack: those of the rows that are there, or their defaults."""
-        schema, key = head.snapshot.schema, list(head.snapshot.key)
-        there = look_up(head, rows.select(key), tuple(dict.fromkeys([*key, *missing])), self.engine)
-        position = _free_name(schema.names)
-        numbered = there.select(key).append_column(position, pa.array(np.arange(len(there))))
-        order = rows.select(key).append_column(position + "_", pa.array(np.arange(len(rows))))
-        joined = order.join(numbered, key, join_type="left outer").sort_by(position + "_")
-        places = joined.column(position).combine_chunks()
-        is_new = places.is_null()
-        whole = rows
+        schema, key = head.snapshot.schema, head.snapshot.key
+        there = look_up(head, rows.select(list(key)), tuple(dict.fromkeys([*key, *missing])), self.engine)
+        places = storage.places_of_keys(storage.key_table(rows, key), storage.key_table(there, key))
+        is_new = pa.array(places < 0)
         for name in missing:
             field = schema.find([name])
-            old = there.column(name).combine_chunks().take(places)
-            filler = pa.repeat(field.default_scalar, len(rows))
-            column = pc.if_else(is_new, filler, old) if field.default is not None else old
-            whole = whole.append_column(pa.field(name, field.type), column)
-        return whole.select(schema.names)
-
-    def _in_key_columns(self, rows: pa.Table) -> pa.Table:
-        return storage.conform_rows(rows, storage.key_schema_of(self.snapshot))
+            values = there.column(name).take(pa.array(places, mask=places < 0))
+            if field.default is not None:
+                values = pc.if_else(is_new, pa.repeat(field.default_scalar, len(rows)), values)
+            rows = rows.append_column(pa.field(name, field.type), values)
+        return rows.select(schema.names)
 
     def _key_rows(self, keys: Any) -> pa.Table:
         """Keys, in whatever form they are given, as rows of the key's columns."""
         key = self.snapshot.key
-        if isinstance(keys, list | tuple) and keys and not isinstance(keys[0], dict) and len(key) == 1:
-            keys = {key[0]: list(keys)}
-        rows = _concat(list(arrow_input.to_record_batches(keys, self.schema)))
+        if _are_values(keys):
+            if len(key) > 1:
+                raise InputError(f"the primary key is {list(key)}: give rows of these columns, such as a list of dicts")
+            keys = {key[0]: keys}
+        rows = read_uniform_rows(keys, self.schema)
         if not len(rows):
             return no_keys(self.snapshot)
         if odd := [name for name in rows.column_names if name not in key]:
             raise storage.SchemaError(f"the keys have a column {odd[0]!r}: the primary key is {list(key)}")
         if lacking := [name for name in key if name not in rows.column_names]:
             raise storage.SchemaError(f"the keys lack column {lacking[0]!r}: the primary key is {list(key)}")
-        return self._in_key_columns(rows)
+        return storage.conform_rows(rows, storage.key_schema_of(self.snapshot))
 
     def _check_keyed(self, method: str) -> None:
         check_keyed(self.stored, method)
 
 
-def _check_same_columns(data: Any) -> None:
-    """Raise InputError for dicts of which some lack columns that others have, and would set them to NULL."""
-    if not isinstance(data, list | tuple) or not all(isinstance(row, dict) for row in data):
-        return
-    names = dict.fromkeys(name for row in data for name in row)
-    if lacking := next((row for row in data if len(row) < len(names)), None):
-        name = next(name for name in names if name not in lacking)
-        raise InputError(
-            f"{lacking!r} lacks {name!r}, which other rows have: give it None, or put rows of like columns together, "
-            f"so that those that they lack stay as they are"
-        )
-
-
-def _concat(batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    if not batches:
-        return pa.table({})
-    if odd := next((each for each in batches if each.schema.names != batches[0].schema.names), None):
-        raise InputError(f"parts of the rows differ in their columns: {batches[0].schema.names}; {odd.schema.names}")
-    return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
-
-
-def _free_name(names: Sequence[str]) -> str:
-    """A name that no column has."""
-    return max((*names, ""), key=len) + _POSITION
+def _are_values(keys: Any) -> bool:
+    """Whether keys are given as values of one column, and not as rows."""
+    if isinstance(keys, list | tuple):
+        return len(keys) > 0 and not isinstance(keys[0], dict) and not arrow_input.holds_rows(keys[0])
+    if isinstance(keys, pa.Array | pa.ChunkedArray):
+        return not pa.types.is_struct(keys.type)
+    return hasattr(keys, "dtype")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,41 @@ from fuse_index.changes.columns import (
     UPDATE_PREIMAGE,
 )
 from fuse_index.errors import InputError
+from fuse_index.ingest import arrow_input
 from fuse_storage import Schema, Snapshot, StoredTable
+
+
+def read_uniform_rows(data: Any, schema: pa.Schema) -> pa.Table:
+    """All rows, in whatever form ``append`` takes them, which all have the same columns.
+
+    Raises InputError for dicts that lack columns that others have, and would set them to NULL; those that say by
+    ``_change_type`` that a row goes may. And for parts of the rows that differ in their columns.
+    """
+    if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
+        data = tuple(data)
+    for rows in (data, *data) if isinstance(data, list | tuple) else ():
+        if isinstance(rows, list | tuple) and all(isinstance(row, dict) for row in rows):
+            _check_like_dicts(rows)
+    batches = list(arrow_input.to_record_batches(data, schema))
+    if not batches:
+        return pa.table({})
+    names = batches[0].schema.names
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise InputError(f"the rows have more than one column called {twice[0]!r}: rename one")
+    if odd := next((each for each in batches if each.schema.names != names), None):
+        raise InputError(f"parts of the rows differ in their columns: {names}; {odd.schema.names}")
+    return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
+
+
+def _check_like_dicts(rows: Sequence[dict[str, Any]]) -> None:
+    names = dict.fromkeys(name for row in rows for name in row)
+    come = (row for row in rows if row.get(CHANGE_TYPE) not in (DELETE, UPDATE_PREIMAGE))
+    if lacking := next((row for row in come if len(row) < len(names)), None):
+        name = next(name for name in names if name not in lacking)
+        raise InputError(
+            f"{lacking!r} lacks {name!r}, which other rows have: give it None, or put rows of like columns together, "
+            f"so that those that they lack stay as they are"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +85,8 @@ class KeyChanges:
         Raises InputError for a change of another type, SchemaError.
         """
         rows = last_changes(rows, snapshot)
-        rows = rows.drop_columns([name for name in (COMMIT_VERSION, COMMIT_TIMESTAMP) if name in rows.column_names])
+        about = [name for name in (COMMIT_VERSION, COMMIT_TIMESTAMP) if name not in snapshot.schema.names]
+        rows = rows.drop_columns([name for name in about if name in rows.column_names])
         goes = pc.fill_null(pc.equal(rows.column(CHANGE_TYPE), DELETE), False)
         puts = in_columns(rows.filter(pc.invert(goes)).drop_columns([CHANGE_TYPE]), snapshot)
         deletes = rows.filter(goes).select(list(snapshot.key))
@@ -62,15 +98,34 @@ def last_changes(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
     if CHANGE_TYPE not in rows.column_names:
         raise InputError(f"the changes have no column {CHANGE_TYPE!r}: they have {rows.column_names}")
     check_has_key(rows, snapshot, "apply")
-    types = rows.column(CHANGE_TYPE).cast(pa.string())
+    types = _cast(rows, CHANGE_TYPE, pa.string())
     known = pa.array([INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE, DELETE])
     if unknown := types.filter(pc.invert(pc.is_in(types, value_set=known))).drop_null().unique().to_pylist():
         raise InputError(f"{CHANGE_TYPE} {unknown[0]!r}: there are {', '.join(known.to_pylist())}")
-    order = np.arange(len(rows))
-    if COMMIT_VERSION in rows.column_names:
-        order = np.argsort(rows.column(COMMIT_VERSION).cast(pa.int64()).to_numpy(), kind="stable")
-    passed = is_passed_over(types).to_numpy(zero_copy_only=False)
-    return storage.last_of_each_key(rows.take(pa.array(order[~passed[order]])), snapshot.key)
+    effective = rows.filter(pc.invert(is_passed_over(types)))
+    storage.conform_rows(effective.select(list(snapshot.key)), storage.key_schema_of(snapshot))  # or it is no key
+    return storage.last_of_each_key(in_commit_order(effective), snapshot.key)
+
+
+def in_commit_order(rows: pa.Table) -> pa.Table:
+    """Changes by ``_commit_version``, if there is such a column, NULL first; of one version as they come.
+
+    Raises InputError for versions that are no whole numbers.
+    """
+    if COMMIT_VERSION not in rows.column_names:
+        return rows
+    versions = _cast(rows, COMMIT_VERSION, pa.int64()).fill_null(np.iinfo(np.int64).min)
+    return rows.take(pa.array(np.argsort(versions.to_numpy(), kind="stable")))
+
+
+def _cast(rows: pa.Table, name: str, data_type: pa.DataType) -> pa.ChunkedArray:
+    """A column that tells of changes. Raises InputError where its values are no such."""
+    try:
+        return rows.column(name).cast(data_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
+        raise InputError(
+            f"column {name!r} is to be {data_type}, and the rows have other values: {refusal}"
+        ) from refusal
 
 
 def is_passed_over(types: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import fuse_storage as storage
 from fuse_index.errors import InputError
@@ -99,14 +98,11 @@ class KeyedStatementsMixin(KeyedMixin):
         return self._move_to(transaction.commit("overwrite"))
 
     def _each_key_once(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """These rows as the table has them. Raises InputError, after the last of them, for a key that comes twice."""
+        """These rows as the table has them. Raises RepeatedKey, after the last of them, for a key that comes twice."""
         keys, names = list[pa.Table](), list(self.snapshot.key)
         for batch in batches:
             rows = storage.conform_rows(batch, self.snapshot.schema)
             keys.append(rows.select(names))
             yield rows
-        known = pa.concat_tables(keys) if keys else None
-        if known is not None and len(storage.last_of_each_key(known, names)) < len(known):
-            counts = known.group_by(names).aggregate([([], "count_all")])
-            twice = counts.filter(pc.greater(counts.column("count_all"), 1)).select(names).slice(0, 1).to_pylist()[0]
-            raise InputError(f"the key {twice} comes twice, and no order is guessed: give each key once")
+        if keys:
+            storage.check_keys_once(pa.concat_tables(keys), names)

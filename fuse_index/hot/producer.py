@@ -19,6 +19,7 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.hot.append import hot_row_limit
+from fuse_index.hot.key_changes import missing_columns, read_uniform_rows
 from fuse_index.ingest import arrow_input
 from fuse_storage import Snapshot
 
@@ -74,11 +75,11 @@ class Producer:
         Raises SchemaError, InputError. Waits while twice the rows of a batch wait already.
         """
         snapshot = self._table.snapshot
-        batches = [batch for batch in arrow_input.to_record_batches(rows, snapshot.schema.arrow) if batch.num_rows]
         if storage.is_keyed(snapshot):
-            for batch in batches:
-                if lacking := set(snapshot.schema.names) - set(batch.schema.names):
-                    raise InputError(f"rows lack column {min(lacking)!r}: a producer puts whole rows; or call upsert")
+            rows = read_uniform_rows(rows, snapshot.schema.arrow)
+            if len(rows) and (lacking := missing_columns(rows.column_names, snapshot)):
+                raise InputError(f"rows lack column {lacking[0]!r}: a producer puts whole rows; or call upsert")
+        batches = [batch for batch in arrow_input.to_record_batches(rows, snapshot.schema.arrow) if batch.num_rows]
         conformed = [storage.conform_rows(batch, snapshot.schema) for batch in batches]
         if not conformed:
             future: Future[int] = Future()

@@ -91,7 +91,7 @@ class MergeSpec:
         known = {*self.schema.names, *self.clauses.source_columns}
         if unknown := [name for name in names if name not in known]:
             near = difflib.get_close_matches(unknown[0], self.schema.names, 1)
-            has = f"it has {self.schema.names}, and no condition names it;"
+            has = f"it has {self.schema.names}, and no condition names it."
             hint = f"did you mean {near[0]!r}?" if near else has
             raise SchemaError(
                 f"the source has a column {unknown[0]!r} that the table lacks: {hint} "

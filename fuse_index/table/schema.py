@@ -175,7 +175,10 @@ def _parse_type(data_type: Any) -> pa.DataType:
         return data_type
     if not isinstance(data_type, str):
         raise InputError(f"type={data_type!r}: give Spark SQL's name of a type, such as 'bigint', or a pa.DataType")
-    return arrow_input.resolve_arrow_schema(f"c {data_type}").field(0).type
+    columns = arrow_input.resolve_arrow_schema(f"c {data_type}")
+    if len(columns) > 1 or not columns.field(0).nullable:
+        raise InputError(f"type={data_type!r}: give the type alone; nullable=False says that it is NOT NULL")
+    return columns.field(0).type
 
 
 def parse_typed_value(text: str, type_name: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_storage.commit.table_keys import is_exact_type
+from fuse_storage.commit.table_keys import is_exact_type, is_keyed
 from fuse_storage.errors import SchemaError
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema import types
@@ -77,6 +77,12 @@ def drop_column(snapshot: Snapshot, path: str) -> Snapshot:
     """Drop a column or field; blocks keep what they hold of it. Raises SchemaError."""
     field, (above, name) = snapshot.schema.find(path, into_collections=True), _split_path(snapshot.schema, path)
     dropped_ids = {part.id for part in field.walk()}
+    if field.id in snapshot.key_ids:
+        key = list(snapshot.key)
+        why = (
+            f"primary key {key}, which stays" if is_keyed(snapshot) else f"table's key {key}; choose another key first"
+        )
+        raise SchemaError(f"column {path!r} cannot be dropped: it is of the {why}")
     if keys := [column_id for column_id in snapshot.cluster_ids if column_id in dropped_ids]:
         raise SchemaError(
             f"column {path!r} cannot be dropped: the table is clustered by {snapshot.schema.by_id(keys[0]).name!r}"
@@ -87,11 +93,6 @@ def drop_column(snapshot: Snapshot, path: str) -> Snapshot:
         if depth
     ):
         raise SchemaError(f"{path!r} cannot be dropped: keys of a map that differ in it alone would become equal")
-    if field.id in snapshot.key_ids:
-        raise SchemaError(
-            f"column {path!r} cannot be dropped: it is of the table's key {list(snapshot.key)}; "
-            f"choose another key first"
-        )
 
     def edit(siblings: _Siblings) -> _Siblings:
         if len(siblings) == 1:

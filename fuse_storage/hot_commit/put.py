@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -127,8 +127,16 @@ def _check_once(parts: Sequence[pa.Table], names: Sequence[str]) -> None:
     last = last_of_each(keys)
     if len(last) < len(keys):
         place = int(np.setdiff1d(np.arange(len(keys)), last)[0])
-        key = dict(zip(names, (column[place].as_py() for column in keys.columns), strict=True))
+        key = dict(zip(names, map(_describe, keys.slice(place, 1).columns), strict=True))
         raise RepeatedKey(f"the key {key} comes twice in one commit, and no order is guessed: give each key once")
+
+
+def _describe(value: pa.ChunkedArray) -> Any:
+    """The one value, or its text where Python has none such: its calendar ends with the year 9999."""
+    try:
+        return value[0].as_py()
+    except (OverflowError, ValueError):
+        return value.cast(pa.string())[0].as_py()
 
 
 def _portions(rows: pa.Table, base: Snapshot) -> Iterator[pa.Table]:

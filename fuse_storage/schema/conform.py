@@ -46,7 +46,7 @@ def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
 
 def _unknown_problem(name: str, known: Sequence[str], subject: str, owner: str) -> str:
     near = difflib.get_close_matches(name, known, 1) or [each for each in known if each.lower() == name.lower()]
-    hint = f"did you mean {near[0]!r}?" if near else f"it has {list(known)};"
+    hint = f"did you mean {near[0]!r}?" if near else f"it has {list(known)}."
     return f"{subject} {name!r} that {owner} lacks: {hint} To add it, write with merge_schema"
 
 

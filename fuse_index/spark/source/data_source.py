@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 class FuseSource(DataSource):
     """A table as a Python data source.
 
-    Options: ``path``, ``branch``, ``at``, ``where``, ``columns``, ``timezone`` and ``store.*``; of changes and streams
-    ``since``, ``read_changes``, ``preimages``, ``skip_changes``, ``key``, ``max_blocks_per_trigger`` and
-    ``max_rows_per_trigger``; of writes ``mergeSchema``.
+    Options: ``path``, ``branch``, ``at``, ``version``, ``tail``, ``where``, ``columns``, ``timezone`` and ``store.*``;
+    of changes and streams ``since``, ``read_changes``, ``preimages``, ``skip_changes``, ``key``,
+    ``max_blocks_per_trigger`` and ``max_rows_per_trigger``; of writes ``mergeSchema`` and ``hot``.
     A DataFrame reads the snapshot that was the head when it was loaded; a stream has its columns.
     """
 

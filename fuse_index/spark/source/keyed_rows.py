@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import fuse_storage as storage
 from fuse_index.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_VERSION
@@ -22,6 +20,7 @@ from fuse_index.hot.key_changes import (
     KeyChanges,
     check_has_key,
     in_columns,
+    in_commit_order,
     last_changes,
     missing_columns,
 )
@@ -31,7 +30,6 @@ from fuse_storage import Conflict, RepeatedKey, Schema, SchemaError, Snapshot, S
 
 MAX_PARTIAL_BYTES = 256 << 20
 """The rows that lack columns, all of them in one process, of one batch have at most so many bytes."""
-_VERSION = "version"
 _ATTEMPTS = 5
 """How often a statement is committed anew, where others tiered meanwhile, and changed no row."""
 
@@ -54,7 +52,7 @@ def resolve_keyed_names(rows: pa.Schema, snapshot: Snapshot) -> tuple[str, ...]:
     Raises SchemaError for columns that do not fit, and where the key lacks one.
     """
     schema, names = snapshot.schema, list[str]()
-    is_change = _is_change(rows.names, schema)
+    is_change = has_changes(rows.names, snapshot)
     for name in rows.names:
         if is_change and name.lower() in CHANGE_COLUMNS.names:
             names.append(name.lower())
@@ -67,10 +65,6 @@ def resolve_keyed_names(rows: pa.Schema, snapshot: Snapshot) -> tuple[str, ...]:
     check_has_key(empty, snapshot, "a write to this table")
     in_columns(empty.drop_columns([name for name in names if is_change and name in CHANGE_COLUMNS.names]), snapshot)
     return tuple(names)
-
-
-def _is_change(names: Sequence[str], schema: Schema) -> bool:
-    return CHANGE_TYPE in (name.lower() for name in names) and CHANGE_TYPE not in schema.names
 
 
 def hand_over(puts: pa.Table, deletes: pa.Table, table: StoredTable) -> TaskPuts:
@@ -137,7 +131,7 @@ def commit_keyed(
     try:
         if not parts:
             return _commit(table, host, staged, application, unless_changed)
-        changes = _is_change(parts[0].column_names, snapshot.schema)
+        changes = has_changes(parts[0].column_names, snapshot)
         rows = _merge(parts, snapshot, changes)
         missing = missing_columns(rows.column_names, snapshot)
         if missing and not staged:
@@ -182,7 +176,7 @@ def _commit(
 
 def has_changes(names: Sequence[str], snapshot: Snapshot) -> bool:
     """Whether rows with columns of these names say what each does to the table."""
-    return _is_change(names, snapshot.schema)
+    return CHANGE_TYPE in (name.lower() for name in names) and CHANGE_TYPE not in snapshot.schema.names
 
 
 def _read(rows: pa.Table, snapshot: Snapshot, changes: bool) -> KeyChanges:
@@ -201,23 +195,9 @@ def _merge(parts: Sequence[pa.Table], snapshot: Snapshot, changes: bool) -> pa.T
     rows = pa.concat_tables(last).combine_chunks()
     if len(last) == 1:
         return rows
-    by_version = changes and COMMIT_VERSION in rows.column_names
-    versions = rows.column(COMMIT_VERSION).cast(pa.int64()) if by_version else pa.nulls(len(rows), pa.int64())
-    known = versions.fill_null(-1).to_numpy()
-    order = np.argsort(known, kind="stable")
-    ordered = rows.take(pa.array(order))
-    kept = storage.last_of_each_key(ordered, key)
-    if len(kept) < len(rows):
-        versioned = ordered.select(list(key)).append_column(_free(key), pa.array(known[order]))
-        counts = versioned.group_by(versioned.column_names).aggregate([([], "count_all")])
-        unclear = counts.filter(pc.greater(counts.column("count_all"), 1)).select(list(key))
-        storage.check_keys_once(pa.concat_tables([unclear, unclear]), key)
-    return kept
-
-
-def _free(names: Sequence[str]) -> str:
-    """A name that no column of the key has."""
-    return max((*names, ""), key=len) + _VERSION
+    has_versions = changes and COMMIT_VERSION in rows.column_names
+    storage.check_keys_once(rows, (*key, COMMIT_VERSION) if has_versions else key)
+    return storage.last_of_each_key(in_commit_order(rows), key) if has_versions else rows
 
 
 def _check_partial_size(missing: Sequence[str], size: int) -> None:

@@ -287,12 +287,31 @@ REFUSED: dict[str, tuple[Callable[[fuse.Table], Any], str]] = {
     "no key": (lambda table: table.key_by(None), "stays that of its table"),
     "nullable": (lambda table: table.set_nullable("id", True), "it is never NULL"),
     "another type": (lambda table: table.change_type("id", "bigint"), "its type stays"),
-    "drop": (lambda table: table.drop_column("id"), "cannot be dropped"),
+    "drop": (lambda table: table.drop_column("id"), "of the primary key .'id'., which stays"),
     "property": (lambda table: table.set_properties({"key_ids": None}), "key_ids"),
     "NULL": (lambda table: table.upsert([{"id": None, "name": "x", "n": 1}]), "'id' is NOT NULL"),
     "no such key": (lambda table: table.delete_keys([{"id": 1, "name": "x"}]), "the primary key is"),
     "rows without a key": (lambda table: table.upsert([{"name": "x"}]), "the rows lack column 'id'"),
     "dicts of other columns": (lambda table: table.upsert([ROWS[0], {"id": 6, "n": 2}]), "lacks 'name', which other"),
+    "dicts of other columns, one by one": (
+        lambda table: table.upsert(iter([ROWS[0], {"id": 6}])),
+        "lacks 'name', which",
+    ),
+    "lists of such": (lambda table: table.append([ROWS[:1], [ROWS[1], {"id": 6}]]), "lacks 'name', which other"),
+    "such by a producer": (lambda table: send(table, [ROWS[0], {"id": 6, "n": 2}]), "lacks 'name', which other"),
+    "changes of other columns": (
+        lambda table: table.apply([{**ROWS[0], "_change_type": "insert"}, {"id": 6, "_change_type": "insert"}]),
+        "lacks 'name', which other",
+    ),
+    "versions of another type": (
+        lambda table: table.apply([{"id": 1, "_change_type": "insert", "_commit_version": "late"}]),
+        "'_commit_version' is to be int64.*late",
+    ),
+    "kinds of another type": (lambda table: table.apply([{"id": 1, "_change_type": {"a": 1}}]), "is to be string"),
+    "a key that is a list": (
+        lambda table: table.apply({"id": pa.array([[1]]), "_change_type": ["delete"]}),
+        "'id' is int32",
+    ),
     "unknown columns": (lambda table: table.upsert([{"id": 1, "nam": "x"}]), "nam"),
     "unknown changes": (lambda table: table.apply([{"id": 1, "_change_type": "gone"}]), "_change_type 'gone'"),
     "no changes": (lambda table: table.apply([{"id": 1}]), "_change_type"),
@@ -301,6 +320,13 @@ REFUSED: dict[str, tuple[Callable[[fuse.Table], Any], str]] = {
         lambda table: hot_append.append_hot(table.stored, pa.table({"id": [1], "name": ["x"], "n": [1]})),
         "put and deleted by their keys",
     ),
+    "columns of one name": (
+        lambda table: table.upsert(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["id", "id"])),
+        "more than one column called 'id'",
+    ),
+    "a fraction of a key": (lambda table: table.delete_keys([5.5]), "'id' holds values that are no int32"),
+    "primary_key as a property": (lambda table: table.set_properties({"primary_key": "n"}), r"primary_key=\[...\]"),
+    "almost so": (lambda table: table.set_properties({"primarykey": "n"}), "did you mean 'primary_key'"),
     "key twice": (
         lambda table: fuse.hot.append.commit_by_key(  # type: ignore[attr-defined]
             table.stored, table.host, table.to_arrow().slice(0, 1), table.to_arrow(columns=["id"]).slice(0, 1)
@@ -497,6 +523,25 @@ def test_keys_of_several_columns_are_looked_up_together_from_base_and_tail(url: 
 
     assert table.lookup(keys).column("n").to_pylist() == [0, 1, 0]
     assert table.lookup(keys[::-1] * 2).column("n").to_pylist() == [0, 1, 0] * 2
+    with pytest.raises(InputError, match=r"the primary key is \['id', 'part'\]: give rows of these columns"):
+        table.lookup([(1, "a")])
+
+
+@pytest.mark.parametrize("keys", [[7, 3], np.array([7, 3]), pa.array([7, 3]), pa.chunked_array([[7], [3]])])
+def test_keys_may_be_values_in_any_form(url: str, keys: Any) -> None:
+    table = made(url)
+
+    assert table.lookup(keys, ["name"]).column("name").to_pylist() == ["old 7"]
+    table.delete_keys(keys)
+    assert table.count("id = 7") == 0
+
+
+def test_a_key_beyond_the_calendar_of_python_is_named_too(url: str) -> None:
+    table = fuse.create_table(url, "day DATE", primary_key=["day"])
+    days = pa.array([10**7, 10**7], pa.int32()).cast(pa.date32())
+
+    with pytest.raises(fuse.StorageError, match=r"{'day': '\+?29349-.*'} comes twice"):
+        table.overwrite(pa.table({"day": days}))
 
 
 # --- several writers
@@ -609,9 +654,11 @@ def test_of_several_changes_of_a_key_the_last_counts(url: str) -> None:
             {"id": 6, "name": "early", "n": 1, "_change_type": None, "_commit_version": 1},
             {"id": 6, "name": None, "n": None, "_change_type": "delete", "_commit_version": 2},
             {"id": 7, "name": "was", "n": 1, "_change_type": "update_preimage", "_commit_version": 3},
+            {"id": 8, "name": "of a version", "n": 1, "_change_type": "insert", "_commit_version": 2**53},
+            {"id": 8, "name": "of none", "n": 1, "_change_type": "insert", "_commit_version": None},
         ]
     )
-    assert table.lookup([5, 6, 7]).column("name").to_pylist() == ["late", "old 7"]
+    assert table.lookup([5, 6, 7, 8]).column("name").to_pylist() == ["late", "old 7", "of a version"]
 
 
 # --- costs

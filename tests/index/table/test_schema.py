@@ -129,6 +129,9 @@ def test_nothing_to_change_is_no_commit_and_a_pinned_handle_changes_nothing(tabl
         old.add_column("x", "int")
     with pytest.raises(fuse.InputError, match="type=3"):
         table.add_column("x", 3)
+    for text in ("int NOT NULL", "int, y int"):
+        with pytest.raises(fuse.InputError, match="give the type alone"):
+            table.add_column("x", text)
     with pytest.raises(fuse.InputError, match="two places"):
         table.add_column("x", "int", first=True, after="id")
 
