@@ -147,7 +147,7 @@ if TYPE_CHECKING:
     from fuse_storage.partitions.check import staged_partitions
     from fuse_storage.partitions.spec import PARTITION_PROPERTY, PartitionSpec
     from fuse_storage.primary_key.hidden_rows import NOT_IN_TAIL, find_in_tail, tail_keys
-    from fuse_storage.primary_key.key_sets import key_table, places_of_keys
+    from fuse_storage.primary_key.key_sets import SoughtKeys, key_table, places_of_keys
     from fuse_storage.schema.conform import conform_rows
     from fuse_storage.schema.schema import Field, Schema
     from fuse_storage.schema.types import SPARK_TYPES_BY_NAME, decode_constant, encode_default

@@ -54,6 +54,22 @@ def test_a_key_that_nobody_has_opens_no_block_that_votes_rule_out(url: str) -> N
     assert _base_blocks_read(store) == 0
 
 
+@pytest.mark.parametrize(("order", "asks"), [("sorted", False), ("shuffled", True)])
+def test_indexes_are_asked_where_statistics_leave_many_zones(tmp_path: Path, order: str, asks: bool) -> None:
+    place = str(tmp_path / "table")
+    table = fuse.create_table(place, "id BIGINT", primary_key=["id"], properties={"block_rows": 1000, "tiering": "job"})
+    table.create_index("by_id", "bloom", ["id"])
+    for batch in range(6):  # each of which lies between the same bounds if they are shuffled
+        numbers = range(batch * 1000, (batch + 1) * 1000) if order == "sorted" else range(batch, 6000, 6)
+        table.upsert([{"id": number} for number in numbers])
+        table.tier()
+    table, store = _cold(place)
+
+    assert table.lookup([1501]).to_pylist() == [{"id": 1501}]
+    assert _base_blocks_read(store) == 1
+    assert any(key.startswith("_i/") for _, key, _ in store.reads) == asks
+
+
 def test_keys_come_in_their_order_as_often_as_they_are_asked_for(url: str) -> None:
     found = fuse.open_table(url).lookup([14, 10, 3010, 14, 7, 10], ["name"])
 
