@@ -130,16 +130,30 @@ class Pages:
         A chunk whose pages cannot be told apart, because their rows are not known, is needed whole.
         """
         pages = self.chunk_pages(chunk)
+        needed = self._needed_pages(chunk, row_mask)
+        if needed is None or needed.all():
+            return pages, np.ones(len(row_mask), np.bool_)
         sizes = self.row_counts[pages]
-        if sizes.sum() != len(row_mask):
-            return pages, np.ones(len(row_mask), np.bool_)
         has_rows = sizes > 0
-        needed = np.logical_or.reduceat(row_mask, (np.cumsum(sizes) - sizes)[has_rows])  # of each page, any of its rows
-        if needed.all():
-            return pages, np.ones(len(row_mask), np.bool_)
         chosen = ~has_rows  # the dictionary is needed for any page
         chosen[has_rows] = needed
         return pages[chosen], np.repeat(needed, sizes[has_rows])
+
+    def are_all_needed(self, chunk: int, row_mask: RowMask) -> bool:
+        """Whether ``pages_covering`` gives all pages of a chunk. ``row_mask``: bool, shape (rows of the zone,)."""
+        needed = self._needed_pages(chunk, row_mask)
+        return needed is None or bool(needed.all())
+
+    def _needed_pages(self, chunk: int, row_mask: RowMask) -> npt.NDArray[np.bool_] | None:
+        """Of each page with rows of a chunk, whether any of its rows is wanted; None where pages cannot be told apart.
+
+        ``row_mask``: bool, shape (rows of the zone,). Returns bool, shape (pages with rows,).
+        """
+        sizes = self.row_counts[self.chunk_starts[chunk] : self.chunk_starts[chunk + 1]]
+        ends = np.cumsum(sizes)
+        if not len(ends) or ends[-1] != len(row_mask):
+            return None
+        return np.logical_or.reduceat(row_mask, (ends - sizes)[sizes > 0])
 
     def byte_ranges(self, pages: Int64Array) -> list[ByteRange]:
         """(offset, length) in the file of each of these pages. ``pages``: int64 numbers of pages, shape (n,)."""

@@ -205,28 +205,28 @@ class _ZoneReader:
     def read_rows(self, fields: Sequence[Sequence[int]], row_mask: RowMask) -> dict[str, pa.ChunkedArray]:
         """The rows of these zones that the mask has; fields whose pages hold the same rows are decoded together."""
         columns: dict[str, pa.ChunkedArray] = {}
-        groups: dict[bytes, tuple[RowMask, list[Sequence[int]]]] = {}
+        groups: dict[bytes, tuple[RowMask | None, list[Sequence[int]]]] = {}
         for field in fields:
             covered = self._decoded_rows(field, row_mask)
-            groups.setdefault(b"" if covered.all() else covered.tobytes(), (covered, []))[1].append(field)
+            groups.setdefault(b"" if covered is None else covered.tobytes(), (covered, []))[1].append(field)
         for covered, members in groups.values():
-            rows = self.read_all_rows(members) if covered.all() else self._read_pages(members, covered)
-            columns |= projection.keep_rows(rows, row_mask[covered])
+            if covered is None:
+                columns |= projection.keep_rows(self.read_all_rows(members), row_mask)
+            else:
+                columns |= projection.keep_rows(self._read_pages(members, covered), row_mask[covered])
         return columns
 
-    def _decoded_rows(self, field: Sequence[int], row_mask: RowMask) -> RowMask:
-        """The rows that are decoded for those of the mask: all of the pages that these are in."""
+    def _decoded_rows(self, field: Sequence[int], row_mask: RowMask) -> RowMask | None:
+        """The rows that are decoded for those of the mask, which are all of the pages that these are in; None: all."""
+        pages, parts = self.footer.pages, list(self._split(row_mask))
+        if all(pages.are_all_needed(self._chunk(zone, column), rows) for column in field for zone, rows in parts):
+            return None
         covers = [
-            np.concatenate(
-                [
-                    self.footer.pages.pages_covering(self._chunk(zone, column), zone_mask)[1]
-                    for zone, zone_mask in self._split(row_mask)
-                ]
-            )
+            np.concatenate([pages.pages_covering(self._chunk(zone, column), rows)[1] for zone, rows in parts])
             for column in field
         ]
         same = all(np.array_equal(cover, covers[0]) for cover in covers[1:])
-        return covers[0] if same else np.ones(len(row_mask), np.bool_)  # columns of a field must have the same rows
+        return covers[0] if same and not covers[0].all() else None  # columns of a field must have the same rows
 
     def _read_pages(self, fields: Sequence[Sequence[int]], covered: RowMask) -> dict[str, pa.ChunkedArray]:
         columns = sorted({number for numbers in fields for number in numbers})

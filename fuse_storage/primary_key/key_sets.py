@@ -7,6 +7,8 @@ NULL, so that equal ones have one form. Knows no files.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,13 +67,13 @@ class SoughtKeys:
         self.keys = keys
         self._values = [pc.unique(column) for column in keys.columns]
         self._sorted = [np.sort(_comparable(values)) for values in self._values]
+        self._numbers = [_SoughtNumbers(each) if each.dtype == np.int64 else None for each in self._sorted]
 
     def rows_in(self, rows: pa.Table) -> RowMask:
         """Which rows of a table of keys are among these: bool, shape (rows,)."""
         among = np.ones(len(rows), np.bool_)
-        for column, values, ordered in zip(rows.columns, self._values, self._sorted, strict=True):
-            is_number = ordered.dtype == np.int64
-            among &= _are_among(column, ordered) if is_number else pc.is_in(column, value_set=values).to_numpy()
+        for column, values, sought in zip(rows.columns, self._values, self._numbers, strict=True):
+            among &= pc.is_in(column, value_set=values).to_numpy() if sought is None else sought.are_in(column)
         if rows.num_columns == 1 or not among.any():
             return among
         numbers = np.flatnonzero(among)
@@ -93,33 +95,55 @@ class SoughtKeys:
         return possible
 
 
-def _are_among(column: pa.ChunkedArray, sought: npt.NDArray[np.int64]) -> RowMask:
-    """Which values of a column of numbers are among some, which are sorted: bool, shape (rows,).
+@dataclass(frozen=True)
+class _SoughtNumbers:
+    """Numbers that columns are compared with. ``ordered``: int64, shape (n,), ascending, each once."""
 
-    Those of a sorted column are found by bisection. Of others a table of hashes rules out most, and looking a value
-    up takes several times as long as that.
-    """
-    numbers = _comparable(column)
-    found = np.zeros(len(numbers), np.bool_)
-    if not len(numbers) or not len(sought):
+    ordered: npt.NDArray[np.int64]
+
+    def are_in(self, column: pa.ChunkedArray) -> RowMask:
+        """Which values of a column are among these: bool, shape (rows,). Chunk by chunk, so that none is copied."""
+        found = np.zeros(len(column), np.bool_)
+        start = 0
+        for chunk in column.chunks:
+            if len(chunk) and len(self.ordered):
+                self._mark(_comparable(chunk), found[start : start + len(chunk)])
+            start += len(chunk)
         return found
-    if (numbers[1:] >= numbers[:-1]).all():
-        first, last = np.searchsorted(sought, numbers[[0, -1]], side="left")
-        sought = sought[first : last + 1]
-        starts = np.searchsorted(numbers, sought, side="left")
+
+    def _mark(self, numbers: npt.NDArray[np.int64], found: RowMask) -> None:
+        """Set ``found`` where a number is among these: those of a sorted chunk are found by bisection.
+
+        Of others a table of hashes rules out most, and looking a value up takes several times as long as that.
+        """
         if (numbers[1:] > numbers[:-1]).all():
-            found[starts[numbers[np.minimum(starts, len(numbers) - 1)] == sought]] = True
-            return found
-        changes = np.zeros(len(numbers) + 1, np.int64)
-        np.add.at(changes, starts, 1)
-        np.add.at(changes, np.searchsorted(numbers, sought, side="right"), -1)
-        return np.asarray(np.cumsum(changes)[:-1] > 0)
-    bits = min(max(_MIN_HASH_BITS, (len(sought) * _HASHES_PER_VALUE).bit_length()), _MAX_HASH_BITS)
-    is_hash = np.zeros(1 << bits, np.bool_)
-    is_hash[_hash(sought, bits)] = True
-    maybe = np.flatnonzero(is_hash[_hash(numbers, bits)])
-    found[maybe] = pc.is_in(pa.array(numbers[maybe]), value_set=pa.array(sought)).to_numpy(zero_copy_only=False)
-    return found
+            sought = self._between(numbers[0], numbers[-1])
+            places = np.searchsorted(numbers, sought, side="left")
+            found[places[numbers[places] == sought]] = True
+        elif (numbers[1:] >= numbers[:-1]).all():
+            sought = self._between(numbers[0], numbers[-1])
+            changes = np.zeros(len(numbers) + 1, np.int64)
+            np.add.at(changes, np.searchsorted(numbers, sought, side="left"), 1)
+            np.add.at(changes, np.searchsorted(numbers, sought, side="right"), -1)
+            found[:] = np.cumsum(changes)[:-1] > 0
+        else:
+            maybe = np.flatnonzero(self._is_hash[_hash(numbers, self._hash_bits)])
+            values = pa.array(numbers[maybe])
+            found[maybe] = pc.is_in(values, value_set=pa.array(self.ordered)).to_numpy(zero_copy_only=False)
+
+    def _between(self, least: np.int64, greatest: np.int64) -> npt.NDArray[np.int64]:
+        first, end = np.searchsorted(self.ordered, least, "left"), np.searchsorted(self.ordered, greatest, "right")
+        return self.ordered[first:end]
+
+    @cached_property
+    def _hash_bits(self) -> int:
+        return min(max(_MIN_HASH_BITS, (len(self.ordered) * _HASHES_PER_VALUE).bit_length()), _MAX_HASH_BITS)
+
+    @cached_property
+    def _is_hash(self) -> npt.NDArray[np.bool_]:
+        is_hash = np.zeros(1 << self._hash_bits, np.bool_)
+        is_hash[_hash(self.ordered, self._hash_bits)] = True
+        return is_hash
 
 
 def _hash(numbers: npt.NDArray[np.int64], bits: int) -> npt.NDArray[np.uint64]:
