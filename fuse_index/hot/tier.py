@@ -51,7 +51,7 @@ class TierJob:
         if storage.is_keyed(self.table.snapshot):
             return [RewriteTask((tuple(range(count)),))] if count else []
         numbers = np.arange(base, base + count)
-        rows = int(self.table.blocks().row_counts[numbers].sum())
+        rows = int(self.table.blocks().take(numbers).row_counts.sum())
         full = int(self.table.snapshot.properties.get("block_rows", _DEFAULT_BLOCK_ROWS))
         shares = np.array_split(numbers, max(1, min(max_tasks, count, rows // full)))
         return [RewriteTask((tuple(share.tolist()),)) for share in shares if len(share)]
@@ -72,9 +72,10 @@ class TierJob:
         base, files = table.segments().base_block_count, storage.tail_files(table.store, table.snapshot)
         with table.writer(self.builders, max_partitions=rewrite_partition_limit(table)) as writer:
             numbers = np.array(task.block_numbers, np.int64)
-            is_large = table.blocks().row_counts[numbers] * 2 >= writer.options.block_rows
+            blocks = table.blocks().take(numbers)  # so that nothing is read of those of the base
+            is_large = blocks.row_counts * 2 >= writer.options.block_rows
             apart = int(is_large.sum()) if key is None else 0
-            blocks = table.blocks().take(numbers[np.argsort(is_large, kind="stable")] if apart else numbers)
+            blocks = blocks.take(np.argsort(is_large, kind="stable")) if apart else blocks
             writer.reuse_files(files[number - base] for number in numbers.tolist())
 
             def read_rows() -> Iterator[pa.Table]:

@@ -112,7 +112,7 @@ def _assemble_tail(store: Store, state: Snapshot, cache: Cache | None) -> pa.Tab
     tail = state.tail
     assert tail is not None
     found = (_read_carried(store, state, cache), state.hot_rows)
-    parts = [align_tail(part, state.schema) for part in found if part is not None]
+    parts = [align_tail(part.combine_chunks(), state.schema) for part in found if part is not None]
     rows = pa.concat_tables([TAIL_SCHEMA.empty_table(), *parts], promote_options="default").combine_chunks()
     if (len(rows), _row_count(rows)) != (tail.blocks, tail.rows):
         raise Corrupt(f"{store.url}: the tail of {state.id} has {len(rows)} blocks, and should have {tail.blocks}")

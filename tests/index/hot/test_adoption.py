@@ -117,3 +117,25 @@ def test_what_stays_where_it_lies_outlives_vacuums_and_is_cloned_and_recovered(t
     check_invariants(copied.stored)
     table.refresh().delete("id = 60")
     assert (ids(table), len(kept & files(table).keys())) == ([n for n in range(104) if n != 60], 1)
+
+
+def test_tiering_reads_no_list_of_the_base_s_blocks_and_writes_one_of_its_own(tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    table = make(url, ("id",))
+    for start in (0, 1000, 2000):
+        table.append(rows(start, 60))
+    for start in (3000, 3010, 3020):
+        table.append(rows(start, 10), hot=True)
+    process_cache.clear()
+    store = meter_requests(open_store(url))
+    found = fuse.open_table(store)
+    store.reset()
+
+    found.tier()
+
+    assert [key for _, key, _ in store.reads if key.startswith("_sg/")] == []
+    assert len([key for _, key, _ in store.writes if key.startswith("_sg/")]) == 2, "blocks, and zones"
+    process_cache.clear()
+    check_invariants(fuse.open_table(url).stored)
+    assert len(ids(fuse.open_table(url))) == 210
+    assert ids(fuse.open_table(url), "name = 'name 3021'") == [3021]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,11 @@ import pytest
 
 import fuse_storage as storage
 from fuse_storage import Corrupt, StoredTable, append_hot, meter_requests, open_store
+from fuse_storage.commit.schema_evolution import add_column
+from fuse_storage.hot import small_blocks
 from fuse_storage.hot.small_blocks import BlockRequest
+from fuse_storage.parquet.footer import footer_checksum, seal_number
+from fuse_storage.parquet.pages import page_checksum
 from fuse_storage.parquet.reader import read_block
 from tests.storage.small import COLUMNS, rows
 
@@ -89,6 +95,44 @@ def test_each_file_is_read_once_and_in_one_request() -> None:
     assert pa.concat_tables(first).column("id").to_pylist() == [n for each in range(20) for n in (each, 100 + each)]
     assert again == first
     assert sorted(key for _, key, _ in store.reads) == sorted(f"_h/{block_id}.parquet" for block_id in blocks.ids)
+
+
+def test_files_that_differ_in_their_columns_are_decoded_together_and_keep_their_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(small_blocks, "_MAX_FILES_AT_ONCE", 3)
+    head = make(zone_rows=40)
+    for number in range(9):
+        names = ["a", "b"] * 50 if number % 4 else [None, "c"] * 50  # NULL or not is in the schema of a file
+        if number == 7:
+            head = head.transaction().evolve_schema(partial(add_column, path="more", data_type=pa.int32())).commit()
+        head = append_hot(head, pa.table({"id": range(number, number + 100), "name": names}))
+    blocks, schema = head.blocks(), head.snapshot.schema
+    everything = [(block, None, None) for block in range(len(blocks))]
+
+    found = head.read_blocks(blocks, schema.names, everything)
+
+    expected = [read_block(head.store, blocks.file(block), schema, schema.names) for block, _, _ in everything]
+    assert [each.to_pylist() for each in found] == [each.to_pylist() for each in expected]
+
+
+def test_of_files_that_are_decoded_together_the_one_that_cannot_be_is_named() -> None:
+    head = make(pa.schema([("id", pa.int64())]))
+    for number in range(3):
+        head = append_hot(head, pa.table({"id": [number, 10 + number]}))
+    requests = [request_of(head, number) for number in range(3)]
+    block = requests[1].block
+    data = bytearray(head.store.read(block.key))
+    data[data.index(b"\x28\xb5\x2f\xfd")] ^= 1  # where zstd begins in the one page; and all checksums are right
+    seal, footer = block.footer_offset, len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    packed = bytes(data[seal : footer - 12]) + page_checksum(data[4:seal], 0).to_bytes(4, "little")
+    checksum = footer_checksum(packed + data[footer:])
+    head.store.create(block.key, bytes(data[:seal]) + packed + checksum + data[footer:], overwrite=True)
+    requests[1] = BlockRequest(head.store, replace(block, seal=seal_number(checksum)))
+    storage.process_cache.clear()
+
+    with pytest.raises(Corrupt, match=f"{block.key} does not hold the columns"):
+        small_blocks.read_blocks(requests, head.snapshot.schema, ["id"])
 
 
 def test_large_hot_blocks_and_those_of_segments_are_read_by_their_footers() -> None:
