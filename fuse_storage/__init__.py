@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from fuse_storage.attach.source_columns import ColumnMatch, SourceColumn, mark_narrower, plain_source_columns
     from fuse_storage.attach.stage_files import SourceFile, StagedFiles, open_source_files, stage_source_files
+    from fuse_storage.bitmaps import pack_mask, unpack_mask
     from fuse_storage.bounds import prefix_end
     from fuse_storage.catalog.actions import (
         CatalogAction,

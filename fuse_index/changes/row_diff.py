@@ -19,7 +19,7 @@ from fuse_index.changes.row_hash import ROW_HASH_TYPE, row_hashes
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
-from fuse_storage import BlockFrame, StoredTable, live_among, live_row_masks
+from fuse_storage import BlockFrame, StoredTable, live_among, live_row_masks, pack_mask, unpack_mask
 
 _Mask = npt.NDArray[np.bool_]
 _Indices = npt.NDArray[np.int64]
@@ -60,7 +60,7 @@ class ChangedBlocks:
         """Read a block in the schema of the later snapshot. ``rows``: which of them, booleans, shape (rows,)."""
         if rows is not None and block in self._kept:
             numbers, kept = self._kept[block]
-            return kept.select(list(columns)).filter(pa.array(rows[numbers]))
+            return kept.select(list(columns)).filter(pack_mask(rows[numbers]))
         return self.changes.schema_table.read_block(self.blocks, block, columns, row_mask=rows)
 
     def compare(self, others: ChangedBlocks) -> None:
@@ -83,9 +83,9 @@ class ChangedBlocks:
             mask = live_among(self.blocks, block, matching)
             if mask is None:
                 return np.ones(len(rows), np.bool_), row_hashes(rows)
-            return mask, row_hashes(rows.filter(pa.array(mask)))
+            return mask, row_hashes(rows.filter(pack_mask(mask)))
         if matching is not None:
-            mask, rows = mask.copy(), rows.filter(pa.array(matching))
+            mask, rows = mask.copy(), rows.filter(pack_mask(matching))
             mask[mask] = matching
         if len(rows) <= self._room:  # of few rows most pages are read: not once more
             self._kept[block], self._room = (np.flatnonzero(mask), rows), self._room - len(rows)
@@ -114,10 +114,7 @@ class ChangedBlocks:
         predicate, engine = self.changes.predicate, self.changes.engine
         if predicate is None:
             return None
-        return np.asarray(
-            evaluate(predicate, rows, engine.context, engine.functions).fill_null(False).to_numpy(zero_copy_only=False),
-            np.bool_,
-        )
+        return unpack_mask(evaluate(predicate, rows, engine.context, engine.functions))
 
     def key_hashes(self, names: Sequence[str]) -> list[pa.Array]:
         """Hash the keys of the rows that are changes, and of no others; NULL where a part of the key is NULL."""
@@ -128,7 +125,7 @@ class ChangedBlocks:
             return pa.nulls(0, ROW_HASH_TYPE)
         rows = self.read(block, names, mask)
         is_whole = np.logical_and.reduce([np.asarray(column.is_valid()) for column in rows.columns])
-        return _scatter(row_hashes(rows.filter(pa.array(is_whole))), is_whole)
+        return _scatter(row_hashes(rows.filter(pack_mask(is_whole))), is_whole)
 
     @property
     def changed_numbers(self) -> _Indices:

@@ -22,7 +22,7 @@ from fuse_index.operations.rewrite_job import RowNumbers
 from fuse_index.operations.row_edits import RowCondition
 from fuse_index.predicate import Column, Predicate, Term
 from fuse_index.sql.parse import parse_predicate
-from fuse_storage import Schema
+from fuse_storage import Schema, unpack_mask
 
 _Mask = npt.NDArray[np.bool_]
 MergeClauseSpec = str | Mapping[str, str | None] | None
@@ -45,7 +45,7 @@ class MergeClause:
 
     def matching_mask(self, rows: pa.Table) -> _Mask:
         """Mark rows of two structs on which the condition is true: booleans, shape (rows,)."""
-        return np.asarray(RowCondition(self.predicate, self.engine).matching_mask(rows), np.bool_)
+        return unpack_mask(RowCondition(self.predicate, self.engine).matching_mask(rows))
 
 
 @dataclass(frozen=True)

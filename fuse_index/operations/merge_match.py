@@ -25,6 +25,7 @@ from fuse_storage import (
     conform_rows,
     is_exact_type,
     live_among,
+    pack_mask,
 )
 
 MAX_KEYS_IN_PREDICATE = 10_000
@@ -160,7 +161,7 @@ class MergeRows:
             return EditedBlock(None, matched_rows=actions.matched_rows)
         if len(actions.updated):
             block = self._update_rows(block, actions.updated, actions.update_rows)
-        return EditedBlock(block.filter(pa.array(~actions.deleted)), actions.counts, actions.matched_rows)
+        return EditedBlock(block.filter(pack_mask(~actions.deleted)), actions.counts, actions.matched_rows)
 
     def change(self, rows: pa.Table) -> tuple[pa.Table, pa.Table, RowNumbers]:
         """Of rows of the table those that are updated, as they become, and those that go.
@@ -170,13 +171,13 @@ class MergeRows:
         actions = self._decide(rows)
         updated = rows.take(pa.array(actions.updated))
         updated = self._update_rows(updated, np.arange(len(updated)), actions.update_rows)
-        return updated, rows.filter(pa.array(actions.deleted)), actions.matched_rows
+        return updated, rows.filter(pack_mask(actions.deleted)), actions.matched_rows
 
     def relevant_rows(self, rows: pa.Table) -> pa.Table:
         """Of rows of the table those that match a row of the source, or go."""
         mask = self._decide(rows).deleted
         mask[self._matching_rows(rows)[0]] = True
-        return rows.filter(pa.array(mask))
+        return rows.filter(pack_mask(mask))
 
     def mark(self, table: StoredTable, blocks: BlockFrame, position: int) -> MarkedRows:
         """Mark rows that go or are updated. Reads the key and what clauses name, and of updated rows the rest later."""

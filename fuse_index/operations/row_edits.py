@@ -33,6 +33,7 @@ from fuse_storage import (
     StoredTable,
     conform_rows,
     live_among,
+    unpack_mask,
 )
 
 
@@ -130,7 +131,7 @@ def _mark_matching(
     names = column_names(predicate_terms(condition.predicate))
     live = live_among(blocks, position)
     rows = table.read_block(blocks, position, names or table.snapshot.schema.names[:1], row_mask=live)
-    return spread_mask(np.asarray(condition.matching_mask(rows).to_numpy(zero_copy_only=False), np.bool_), live)
+    return spread_mask(unpack_mask(condition.matching_mask(rows)), live)
 
 
 def spread_mask(chosen: npt.NDArray[np.bool_], live: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:

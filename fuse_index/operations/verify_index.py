@@ -39,7 +39,7 @@ from fuse_index.pruning.nulls import (
     strip_nulls_for_kind,
 )
 from fuse_index.pruning.readable import null_where_unusable, readable_blocks, usable_roll_ups
-from fuse_storage import BlockFrame, CachedStore, PackSlice, SidecarRows, StorageError, StoredTable
+from fuse_storage import BlockFrame, CachedStore, PackSlice, SidecarRows, StorageError, StoredTable, unpack_mask
 
 _KIND_TIMEOUT_SECONDS = 30.0
 """How long a kind may take for one vote."""
@@ -289,5 +289,5 @@ class _VoteChecker:
             found = evaluate(predicate, rows, self.context, self.host.functions)
         except OpaqueError:
             return None
-        true, null = (bits.to_numpy(zero_copy_only=False) for bits in (found.fill_null(False), found.is_null()))
+        true, null = (unpack_mask(bits) for bits in (found, found.is_null()))
         return np.where(null, NULL, np.where(true, TRUE, FALSE)).astype(np.uint8)

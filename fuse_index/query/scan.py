@@ -21,7 +21,7 @@ from fuse_index.pruning.planner import ScanPlan
 from fuse_index.query.late_columns import MatchingRows, read_late_columns, with_columns_of
 from fuse_index.query.polars_source import import_polars, lazy_frame
 from fuse_index.query.prefetch import join_hot_blocks, prefetch_items
-from fuse_storage import ScanUnits
+from fuse_storage import ScanUnits, pack_mask, unpack_mask
 
 if TYPE_CHECKING:
     import duckdb
@@ -229,13 +229,13 @@ class Scan:
         """
         assert self.plan.predicate is not None
         rows = self._read(block, self._filter_columns, zones, row_mask)
-        truth = evaluate(self.plan.predicate, rows, self.plan.context, self.functions).fill_null(False)
-        matches = truth.to_numpy(zero_copy_only=False)
+        matches = unpack_mask(evaluate(self.plan.predicate, rows, self.plan.context, self.functions))
+        found = rows.filter(pack_mask(matches))
         if row_mask is not None:  # matches are of the rows that were read: back to all rows of the zones
             matching_rows = np.zeros(len(row_mask), np.bool_)
             matching_rows[row_mask] = matches
             matches = matching_rows
-        return MatchingRows(block, zones.tolist(), matches, rows.filter(truth))
+        return MatchingRows(block, zones.tolist(), matches, found)
 
     def _read(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], rows: _Mask | None) -> pa.Table:
         return self.plan.table.read_block(self.plan.blocks, block, list(columns), [int(zone) for zone in zones], rows)

@@ -30,7 +30,7 @@ from fuse_index.pruning.planner import plan_scan
 from fuse_index.pruning.readable import has_summary_or_payload, readable_blocks
 from fuse_index.query.checked_answers import checked_bound, checked_ranking, checked_top, total_bounds
 from fuse_index.query.memory_block import index_in_memory
-from fuse_storage import BlockFrame, StoredTable, live_among
+from fuse_storage import BlockFrame, StoredTable, live_among, unpack_mask
 
 _T = TypeVar("_T")
 _Mask = npt.NDArray[np.bool_]
@@ -276,5 +276,5 @@ class _RankedSearch:
         names = column_names(predicate_terms(self.where))
         # A condition may name no column, and then any will do to count rows.
         rows = self.table.read_block(blocks, block, names or self.table.snapshot.schema.names[:1])
-        matches = evaluate(self.where, rows, self.engine.context, self.engine.functions).fill_null(False)
-        return live_among(blocks, block, np.asarray(matches.to_numpy(zero_copy_only=False), np.bool_))
+        matches = evaluate(self.where, rows, self.engine.context, self.engine.functions)
+        return live_among(blocks, block, unpack_mask(matches))

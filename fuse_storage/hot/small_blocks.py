@@ -14,6 +14,7 @@ from itertools import accumulate, groupby, islice
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fuse_storage.bitmaps import pack_mask
 from fuse_storage.errors import Corrupt
 from fuse_storage.parquet.footer import (
     UNREADABLE,
@@ -78,7 +79,7 @@ class BlockRequest:
         if self.zones is not None and list(self.zones) != list(range(len(sizes))):
             starts = list(accumulate(sizes, initial=0))
             rows = pa.concat_tables([rows.slice(0, 0), *(rows.slice(starts[zone], sizes[zone]) for zone in self.zones)])
-        return rows if self.row_mask is None or self.row_mask.all() else rows.filter(pa.array(self.row_mask))
+        return rows if self.row_mask is None or self.row_mask.all() else rows.filter(pack_mask(self.row_mask))
 
 
 def read_blocks(requests: Sequence[BlockRequest], schema: Schema, columns: Sequence[str]) -> list[pa.Table]:

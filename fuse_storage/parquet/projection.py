@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
+from fuse_storage.bitmaps import pack_mask
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.schema import types
 from fuse_storage.schema.conform import rename_array_fields
@@ -82,5 +83,5 @@ def keep_rows(columns: Mapping[str, pa.ChunkedArray], mask: RowMask) -> dict[str
     for name, column in kept.items():
         parts = [chunk for start, end in bounds for chunk in column.slice(start, end - start).chunks]
         kept[name] = pa.chunked_array(parts, column.type)
-    keep = pa.array(mask) if len(kept) < len(columns) else None
+    keep = pack_mask(mask) if len(kept) < len(columns) else None
     return {name: kept[name] if name in kept else column.filter(keep) for name, column in columns.items()}
