@@ -23,8 +23,8 @@ from fuse_index.cli.options import (
     open_spark_session,
     split_names,
 )
-from fuse_index.ingest.input_files import InputFormat
-from fuse_index.ingest.read_files import read_files
+from fuse_index.ingest.input_files import InputFormat, find_input_files
+from fuse_index.ingest.read_files import InputFiles, read_files
 from fuse_index.table.arguments import parse_duration
 from fuse_index.table.table import Table
 from fuse_storage import Snapshot, StorageError, is_keyed
@@ -71,7 +71,8 @@ def _delete_keys(
 ) -> None:
     """Delete the rows of the primary keys that files have, by one hot commit; keys without a row are passed over."""
     target = open_table(table, branch=branch)
-    keys = _rows(files, format_, null, target).read_all()
+    found = find_input_files(files, format_, null or ())
+    keys = InputFiles.open(found, target.schema, in_part=True).reader().read_all()
     snapshot = target.delete_keys(keys)
     record = {"snapshot": snapshot.id, "keys": len(keys)}
     counted = "1 key" if len(keys) == 1 else f"{len(keys):,} keys"

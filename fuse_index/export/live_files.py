@@ -69,13 +69,14 @@ class LiveFiles:
                 f"{self.table.store.url} has files of {snapshot.source['url']}, with columns as that has them, which "
                 f"{format_} cannot be told: read the source itself"
             )
+        fixed = snapshot.key if is_keyed(snapshot) else ()
+        plain = next((top.name for top in snapshot.schema.fields if top.is_leaf and top.name not in fixed), "…")
+        advice = f"table.update(None, {{{plain!r}: {plain!r}}})" + (" and table.tier()" if fixed else "")
         if not self.table.blocks().has_all_rows.all():
-            then = " and table.tier()" if is_keyed(snapshot) else ""
             raise SchemaError(
                 f"{self.table.store.url} has blocks with deletion vectors, which {format_} is not told of: rewrite "
-                f"them first, table.update(None, {{'…': '…'}}){then}"
+                f"them first, {advice}"
             )
-        plain = next((top.name for top in snapshot.schema.fields if top.is_leaf), "…")
         now = [part for top in snapshot.schema.fields for part in top.walk()]
         for schema_id in np.unique(self.table.blocks().schema_ids).tolist():
             before = {part.id: part for top in snapshot.schemas[schema_id].fields for part in top.walk()}
@@ -83,7 +84,7 @@ class LiveFiles:
                 if problem := _problem(before.get(part.id), part, widens):
                     raise SchemaError(
                         f"column {part.name!r} {problem}, which {format_} cannot say of files that are there: "
-                        f"rewrite them first, table.update(None, {{{plain!r}: {plain!r}}})"
+                        f"rewrite them first, {advice}"
                     )
 
 

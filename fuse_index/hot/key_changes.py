@@ -22,6 +22,8 @@ from fuse_index.changes.columns import (
 )
 from fuse_index.errors import InputError
 from fuse_index.ingest import arrow_input
+from fuse_index.ingest.input_files import find_input_files
+from fuse_index.ingest.read_files import InputFiles, to_path_list
 from fuse_storage import Schema, Snapshot, StoredTable
 
 
@@ -29,13 +31,15 @@ def read_uniform_rows(data: Any, schema: pa.Schema) -> pa.Table:
     """All rows, in whatever form ``append`` takes them, which all have the same columns.
 
     Raises InputError for dicts that lack columns that others have, and would set them to NULL; those that say by
-    ``_change_type`` that a row goes may. And for parts of the rows that differ in their columns.
+    ``_change_type`` that a row goes may. And for files, or other parts of the rows, that differ in their columns.
     """
     if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
         data = tuple(data)
     for rows in (data, *data) if isinstance(data, list | tuple) else ():
         if isinstance(rows, list | tuple) and all(isinstance(row, dict) for row in rows):
             _check_like_dicts(rows)
+    if arrow_input.are_paths(data):
+        data = InputFiles.open(find_input_files(to_path_list(data)), schema, in_part=True).reader()
     batches = list(arrow_input.to_record_batches(data, schema))
     if not batches:
         return pa.table({})

@@ -36,9 +36,7 @@ def to_record_batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa
             yield data
         case pa.RecordBatchReader():
             yield from data
-        case str() | PathLike():
-            yield from read_files(data, schema=known)
-        case list() | tuple() if data and all(isinstance(item, str | PathLike) for item in data):
+        case _ if are_paths(data):
             yield from read_files(data, schema=known)
         case Mapping():
             yield from _table_from_columns(data, known).to_batches(max_chunksize=_BATCH_ROWS)
@@ -56,6 +54,12 @@ def to_record_batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa
             yield from _batches_of_items(data, known)
         case _:
             raise _refusal(data)
+
+
+def are_paths(data: Any) -> bool:
+    """Whether rows are given by where files of them are."""
+    several = data if isinstance(data, list | tuple) else [data]
+    return len(several) > 0 and all(isinstance(item, str | PathLike) for item in several)
 
 
 def _refusal(data: Any, of: str = "") -> InputError:

@@ -44,16 +44,21 @@ def read_files(
     Hive's folders (``year=2026/``) are columns of the rows. ``options``: of an object store. Raises InputError naming
     the file, StorageError; also while rows are read.
     """
-    several = isinstance(paths, list | tuple) and all(isinstance(path, str | PathLike) for path in paths)
-    if not (several and paths) and not (isinstance(paths, str | PathLike) and str(paths)):
-        raise InputError(f"paths={paths!r}: give a path, folder, glob or URL, or a list of them")
+    path_list = to_path_list(paths)
     if format is not None and format not in [each.value for each in InputFormat]:
         raise InputError(f"format={format!r}: give {', '.join(InputFormat)}, or None")
     if schema is not None and not isinstance(schema, pa.Schema):
         raise InputError(f"schema={schema!r}: give a pa.Schema, such as table.schema")
     format_ = None if format is None else InputFormat(format)
-    files = find_input_files(paths if several else [paths], format_, nulls, partitions, options)
-    return InputFiles.open(files, schema).reader()
+    return InputFiles.open(find_input_files(path_list, format_, nulls, partitions, options), schema).reader()
+
+
+def to_path_list(paths: Any) -> Sequence[str | PathLike[str]]:
+    """One path, or several, as several. Raises InputError for what is none."""
+    several = paths if isinstance(paths, list | tuple) else [paths]
+    if not several or not all(isinstance(path, str | PathLike) and str(path) for path in several):
+        raise InputError(f"paths={paths!r}: give a path, folder, glob or URL, or a list of them")
+    return several
 
 
 @dataclass
@@ -65,18 +70,28 @@ class InputFiles:
     _opened: dict[str, OpenFile] = field(default_factory=dict)
 
     @staticmethod
-    def open(files: Sequence[InputFile], schema: pa.Schema | None = None) -> InputFiles:
-        """Look into the files. ``schema``: the types of columns that it has. Raises InputFileError."""
+    def open(files: Sequence[InputFile], schema: pa.Schema | None = None, in_part: bool = False) -> InputFiles:
+        """Look into the files. ``schema``: the types of columns that it has. Raises InputFileError.
+
+        ``in_part``: what rows lack is not to be NULL. Then all files have the same columns, and documents of JSON those
+        that the first ones have.
+        """
         known = schema or pa.schema([])
         opened: dict[str, OpenFile] = {}
         columns = partition_columns(files, known)
         found: pa.Schema = pa.schema([])
         for file in files:
-            stream = open_input_file(file, _types_for(file, known))
+            required = {each.name for each in known if in_part or not each.nullable}
+            stream = open_input_file(file, _types_for(file, known, required))
             if file.is_stdin:
                 opened[file.name] = stream
             else:
                 stream.close()
+            if in_part and found.names and set(found.names) != set(stream.schema.names):
+                raise InputFileError(
+                    f"{file.name} has the columns {stream.schema.names}, and the files before it {found.names}: put "
+                    f"the rows of each by themselves, so that what they lack stays as it is"
+                )
             found = _merge_schemas(found, stream.schema, file)
         if not found.names:
             raise InputFileError(f"{files[0].name} is not readable as {files[0].format}: it is empty, without a column")
@@ -107,9 +122,8 @@ class InputFiles:
             advance((file.size or done) - done)
 
 
-def _types_for(file: InputFile, known: pa.Schema) -> pa.Schema:
-    """The types to look for in a file. All of them are columns of JSON then, so those that may not be NULL must be."""
-    required = {each.name for each in known if not each.nullable}
+def _types_for(file: InputFile, known: pa.Schema, required: set[str]) -> pa.Schema:
+    """The types to look for in a file. All of them are columns of JSON then, but for those ``required`` to be there."""
     if "json" not in file.format or file.is_stdin or not required:
         return known
     try:

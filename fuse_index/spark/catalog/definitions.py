@@ -65,6 +65,11 @@ def parse_definition(request: Mapping[str, Any]) -> TableDefinition:
     about = {name: given[name] for name in ("comment", "owner") if name in given}
     defaults = {column["path"][0]: parse_default(column) for column in columns if "has_default" in column}
     keys = (KEY_PROPERTY_NAME, PRIMARY_KEY_PROPERTY_NAME)
+    if all(name in given for name in keys):
+        raise InputError("a table has a key or a primary_key: the rows of a key may be several, of a primary_key one")
+    primary_key = split_column_names(given.get(PRIMARY_KEY_PROPERTY_NAME, ""))
+    if PRIMARY_KEY_PROPERTY_NAME in given and not primary_key:
+        raise InputError(f"{PRIMARY_KEY_PROPERTY_NAME} = '' names no column: name those of the key, or leave it out")
     elsewhere = (*_RESERVED, *keys, NOT_NULL_PROPERTY_NAME, CLUSTER_PROPERTY_NAME)
     partition_by, cluster_by = _parse_partitioning(request["partitioning"])
     return TableDefinition(
@@ -72,7 +77,7 @@ def parse_definition(request: Mapping[str, Any]) -> TableDefinition:
         {path: limit for column in columns for path, limit in parse_text_limits(column).items()},
         defaults,
         split_column_names(given.get(KEY_PROPERTY_NAME, "")),
-        split_column_names(given.get(PRIMARY_KEY_PROPERTY_NAME, "")),
+        primary_key,
         cluster_by or split_column_names(given.get(CLUSTER_PROPERTY_NAME, "")),
         partition_by,
         parse_properties({name: value for name, value in given.items() if name not in elsewhere}),

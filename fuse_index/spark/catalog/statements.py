@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
@@ -23,7 +24,7 @@ from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.hot.append import hot_row_limit
 from fuse_index.indexes.builder import warn_of_unindexed
 from fuse_index.operations.row_edits import RowCondition
-from fuse_index.predicate import Predicate
+from fuse_index.predicate import Compare, Literal, Predicate
 from fuse_index.spark.answers import Sealed
 from fuse_index.spark.jobs.changed_keys import KeyedTable, put_changed_rows, put_new_rows
 from fuse_index.spark.jobs.changed_rows import stage_changed_rows
@@ -47,6 +48,8 @@ _MERGE_SCHEMA_ADVICE = (
     "Spark takes no other columns for a name, so add them by ALTER TABLE … ADD COLUMNS, or write to the table's place "
     "by df.write.format('fuse').option('mergeSchema', 'true').mode('append').save(place)"
 )
+_ALWAYS = Compare("=", Literal(True, pa.bool_()), Literal(True, pa.bool_()))
+"""What Spark's condition of all rows is here."""
 
 
 def run_statement(spark: SparkSession, request: Mapping[str, Any]) -> bytes:
@@ -104,11 +107,8 @@ class _Statement:
     def append(self) -> None:
         """Add rows: by a hot commit if the table allows it for so few. With a primary key they are put."""
         if self._is_keyed:
-            stored = self._table.stored
-            tasks = put_in_tasks(stored, self._dataframe())
-            self._check_awaited()
-            commit_keyed(stored, self._table.host, tasks)
-            return
+            tasks = put_in_tasks(self._table.stored, self._dataframe())
+            return self._commit_by_key(tasks, unless_changed=False)
         job, stored = self._table.changing("append", None), self._table.stored
         limit = hot_row_limit(stored.snapshot, None)
         answers = stage_unless_few(Sealed(job), self._rows_to_add(), limit)
@@ -126,9 +126,8 @@ class _Statement:
     def insert_unmatched(self) -> None:
         """Add rows that the table lacks: unlike an append, this has read the table."""
         if self._is_keyed:
-            return self._commit_by_key(
-                put_new_rows(KeyedTable(self._table.stored, self._table.host), self._dataframe())
-            )
+            table = KeyedTable(self._table.stored, self._table.host)
+            return self._commit_by_key(put_new_rows(table, self._dataframe()))
         job = self._table.changing("merge", self._condition)
         staged = stage_in_tasks(
             Sealed(replace(job, condition=RowCondition(None, job.condition.engine))), self._rows_to_add()
@@ -142,6 +141,9 @@ class _Statement:
         keep_exports(job.table)
 
     def overwrite(self) -> None:
+        """Replace rows by others. With a primary key there may be none: Spark fills a table so that it makes anew."""
+        if self._is_keyed and self._condition in (None, _ALWAYS) and not self._table.snapshot.row_count:
+            return self._commit_by_key(put_in_tasks(self._table.stored, self._dataframe()))
         self._check_not_keyed("INSERT OVERWRITE")
         table, condition = self._table, self._condition
         overwrite_rows(self._spark, lambda: table.overwriting(condition), self._rows_to_add(), self._task_count)
@@ -196,10 +198,10 @@ class _Statement:
                 f"deletes those that are to go"
             )
 
-    def _commit_by_key(self, tasks: list[TaskPuts]) -> None:
-        """Commit puts and deletes that follow from what was read, if it is there as it was."""
+    def _commit_by_key(self, tasks: list[TaskPuts], unless_changed: bool = True) -> None:
+        """Commit puts and deletes; if they follow from what was read, only where it is as it was."""
         self._check_awaited()
-        commit_keyed(self._table.stored, self._table.host, tasks, unless_changed=True)
+        commit_keyed(self._table.stored, self._table.host, tasks, unless_changed=unless_changed)
 
     def _moved_rows(self, rows: DataFrame, read: StoredTable, head: StoredTable) -> DataFrame:
         """The same query over a later state, in which the rows that it is about lie elsewhere."""

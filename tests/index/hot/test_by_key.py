@@ -8,6 +8,7 @@ import random
 import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -320,6 +321,10 @@ REFUSED: dict[str, tuple[Callable[[fuse.Table], Any], str]] = {
         lambda table: hot_append.append_hot(table.stored, pa.table({"id": [1], "name": ["x"], "n": [1]})),
         "put and deleted by their keys",
     ),
+    "an export of hidden rows": (
+        lambda table: table.export_delta(),
+        r"table.update\(None, {'name': 'name'}\) and table.tier\(\)",
+    ),
     "columns of one name": (
         lambda table: table.upsert(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["id", "id"])),
         "more than one column called 'id'",
@@ -534,6 +539,26 @@ def test_keys_may_be_values_in_any_form(url: str, keys: Any) -> None:
     assert table.lookup(keys, ["name"]).column("name").to_pylist() == ["old 7"]
     table.delete_keys(keys)
     assert table.count("id = 7") == 0
+
+
+def test_files_set_the_columns_that_they_have(url: str, tmp_path: Path) -> None:
+    table = made(url)
+    (tmp_path / "part.jsonl").write_text('{"id": 7, "n": 1}\n{"id": 6}\n')
+    (tmp_path / "part.csv").write_text("id,n\n5,9\n")
+    (tmp_path / "keys.jsonl").write_text('{"id": 7}\n')
+
+    table.upsert(tmp_path / "part.jsonl")
+    table.upsert([str(tmp_path / "part.csv")])
+    assert table.lookup([5, 6, 7]).to_pylist() == [
+        {"id": 5, "name": "old 5", "n": 9},
+        {"id": 6, "name": "old 6", "n": None},
+        {"id": 7, "name": "old 7", "n": 1},
+    ]
+    table.delete_keys(tmp_path / "keys.jsonl")
+    assert table.count("id = 7") == 0
+    (tmp_path / "whole.csv").write_text("id,n,name\n5,9,x\n")
+    with pytest.raises(InputError, match=r"whole.csv has the columns .*: put the rows of each by themselves"):
+        table.upsert([tmp_path / "part.csv", tmp_path / "whole.csv"])
 
 
 def test_a_key_beyond_the_calendar_of_python_is_named_too(url: str) -> None:
