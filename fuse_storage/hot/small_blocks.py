@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import accumulate, groupby, islice
+from itertools import accumulate, groupby, islice, pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -158,13 +158,15 @@ def _decode_files(
 def _decode_alike(found: Sequence[tuple[BlockRequest, WholeFile]], names: tuple[str, ...]) -> list[pa.Table]:
     """All rows of each of some files of one schema, put behind each other as one file. Raises Corrupt."""
     row_groups = [group for _, file in found for group in file.row_groups]
+    starts = list(accumulate((sum(request.block.zone_rows) for request, _ in found), initial=0))
     try:
         forged = pa.BufferReader(forge_row_groups(found[0][1].schema_bytes, row_groups))
         with pq.ParquetFile(forged, pre_buffer=False) as parquet:
             rows = parquet.read(columns=list(names), use_threads=False)
+        if rows.num_columns and len(rows) != starts[-1]:  # or rows of one file would be taken for another's
+            raise ValueError(f"its pages hold other rows than its footer says: {len(rows)} instead of {starts[-1]}")
     except UNREADABLE as problem:
         if len(found) > 1:  # the one that cannot be read is named
             return [rows for each in found for rows in _decode_alike([each], names)]
         raise Corrupt(f"{found[0][0].where} does not hold the columns of its table: {problem!r}") from problem
-    starts = accumulate((sum(request.block.zone_rows) for request, _ in found), initial=0)
-    return [rows.slice(start, sum(request.block.zone_rows)) for start, (request, _) in zip(starts, found, strict=False)]
+    return [rows.slice(start, end - start) for start, end in pairwise(starts)]

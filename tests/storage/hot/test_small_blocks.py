@@ -16,7 +16,7 @@ from fuse_storage import Corrupt, StoredTable, append_hot, meter_requests, open_
 from fuse_storage.commit.schema_evolution import add_column
 from fuse_storage.hot import small_blocks
 from fuse_storage.hot.small_blocks import BlockRequest
-from fuse_storage.parquet.footer import footer_checksum, seal_number
+from fuse_storage.parquet.footer import BlockFile, WholeFile, check_whole_file, footer_checksum, seal_number
 from fuse_storage.parquet.pages import page_checksum
 from fuse_storage.parquet.reader import read_block
 from tests.storage.small import COLUMNS, rows
@@ -132,6 +132,24 @@ def test_of_files_that_are_decoded_together_the_one_that_cannot_be_is_named() ->
     storage.process_cache.clear()
 
     with pytest.raises(Corrupt, match=f"{block.key} does not hold the columns"):
+        small_blocks.read_blocks(requests, head.snapshot.schema, ["id"])
+
+
+def test_rows_of_a_file_that_has_fewer_than_it_says_are_not_taken_from_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    head = make(zone_rows=1)
+    for number in range(3):
+        head = append_hot(head, rows([number, 10 + number]))
+    requests = [request_of(head, number) for number in range(3)]
+
+    def lacking(data: bytes, block: BlockFile, where: str) -> WholeFile:
+        file = check_whole_file(data, block, where)
+        return replace(file, row_groups=file.row_groups[1:]) if block is requests[1].block else file
+
+    monkeypatch.setattr(small_blocks, "check_whole_file", lacking)
+
+    with pytest.raises(Corrupt, match=f"{requests[1].block.key} does not hold.*1 instead of 2"):
         small_blocks.read_blocks(requests, head.snapshot.schema, ["id"])
 
 
