@@ -48,6 +48,12 @@ public class FileRange {
     public Object apply() { return Long.valueOf(bytes); }
   }
 
+  /**
+   * How many times the bytes of a partition those of as many as run at once may be, with what Spark takes the opening of a file for: it
+   * is done in a tenth of that, and no sooner by more tasks than run at once.
+   */
+  private static final int MAX_OPENING = 4;
+
   private final String path;
   private final long start;
   private final long length;
@@ -98,7 +104,7 @@ public class FileRange {
     int byBytes = FilePartition.getFilePartitions(session, ScalaLists.toScala(files), most).length();
     scala.Option<Object> wanted = session.sessionState().conf().filesMinPartitionNum();
     int atOnce = Math.max(1, wanted.isDefined() ? ((Integer) wanted.get()).intValue() : session.leafNodeDefaultParallelism());
-    if (byBytes > atOnce && total / atOnce <= most) {
+    if (byBytes > atOnce && total / atOnce <= MAX_OPENING * most) {
       FilePartition[] few = balanced(files, atOnce, openCost);
       if (bytes(few[0]) <= session.sessionState().conf().filesMaxPartitionBytes()) return few;
     }

@@ -240,7 +240,9 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   private long rangeBytes(BlockMask votes) {
     long bytes = 0L;
-    for (FileRange range : ranges(votes, blocks(votes))) bytes += range.length();
+    for (Integer block : blocks(votes)) { // without their constants: deletion vectors would be inflated each time
+      for (FileRange range : FileRange.of(snapshot.listing, block.intValue(), votes.ranges(block.intValue()), null)) bytes += range.length();
+    }
     return bytes;
   }
 

@@ -62,6 +62,7 @@ def test_short_splits_read_each_zone_once(spark: SparkSession, url: str) -> None
         (120_000, 2, 4, 2, [8_400, 8_400]),  # Spark's own partitions: 3 large blocks, and 1 with the small ones
         (0, 2, 5, 1, [12_000, 8_400]),  # 2, 2, and 1 with the small one: one task runs alone at the end
         (0, 4, 4, 1, [4_400, 4_000, 4_000, 4_000]),  # the small one alone
+        (100 << 20, 2, 4, 2, [8_400, 8_400]),  # two fill a partition by what opening is taken for
     ],
 )
 def test_tasks_have_equally_much_to_read(
