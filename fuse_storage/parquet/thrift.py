@@ -179,15 +179,13 @@ def _read_selected_within(
     if kind != LIST or data[at] & 0x0F != STRUCT:
         raise ValueError(f"a value of type {kind} stands where structs do")
     size, at = read_list_size(data, at)
-    found = []
-    for place in range(size):
-        member: ThriftStruct = {}
-        if places is None or place in places:
-            member, at = read_selected(data, at, fields)
-        else:
-            at = skip_value(data, at, STRUCT)
-        found.append(member)
-    return found, at
+    found: list[ThriftStruct] = [{} for _ in range(size)]
+    passed = 0
+    for place in range(size) if places is None else sorted(place for place in places if place < size):
+        at = _skip_structs(data, at, place - passed)
+        found[place], at = read_selected(data, at, fields)
+        passed = place + 1
+    return found, _skip_structs(data, at, size - passed)
 
 
 def skip_value(data: _BytesLike, at: int, kind: int) -> int:
@@ -202,20 +200,31 @@ def skip_value(data: _BytesLike, at: int, kind: int) -> int:
     if kind in (LIST, SET):
         kind = data[at] & 0x0F
         size, at = read_list_size(data, at)
+        if kind == STRUCT:
+            return _skip_structs(data, at, size)
         for _ in range(size):
             at = at + 1 if kind < I16 else skip_value(data, at, kind)
         return at
     if kind == STRUCT:
-        if common := _common_struct().match(data, at):
-            return common.end()
+        return _skip_structs(data, at, 1)
+    return at + {BOOL_TRUE: 0, BOOL_FALSE: 0, BYTE: 1, DOUBLE: 8}[kind]
+
+
+def _skip_structs(data: _BytesLike, at: int, count: int) -> int:
+    """Where so many structs end, one after the other, of which the first begins at byte ``at``."""
+    match = _common_struct().match
+    for _ in range(count):
+        if common := match(data, at):
+            at = common.end()
+            continue
         while head := data[at]:
             at += 1
             if head < 0x10:
                 _, at = _read_integer(data, at)
             if head & 0x0F > BOOL_FALSE:
                 at = skip_value(data, at, head & 0x0F)
-        return at + 1
-    return at + {BOOL_TRUE: 0, BOOL_FALSE: 0, BYTE: 1, DOUBLE: 8}[kind]
+        at += 1
+    return at
 
 
 @cache
