@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -45,28 +45,41 @@ def read_late_columns(
 
     Those of up to 64 blocks come together.
     """
-    waiting: list[MatchingRows] = []
+    waiting = _Waiting()
     for each in found:
-        if isinstance(each, MatchingRows):
-            if waiting and _is_full([*waiting, each]):
-                yield _read_together(table, blocks, columns, waiting)
-                waiting = []
-            waiting.append(each)
+        if isinstance(each, MatchingRows) and waiting.has_room_for(each):
+            waiting.add(each)
             continue
-        if waiting:
-            yield _read_together(table, blocks, columns, waiting)
-            waiting = []
-        yield each
-    if waiting:
-        yield _read_together(table, blocks, columns, waiting)
+        if waiting.found:
+            yield _read_together(table, blocks, columns, waiting.found)
+            waiting = _Waiting()
+        if isinstance(each, MatchingRows):
+            waiting.add(each)
+        else:
+            yield each
+    if waiting.found:
+        yield _read_together(table, blocks, columns, waiting.found)
 
 
-def _is_full(waiting: Sequence[MatchingRows]) -> bool:
-    return (
-        len(waiting) > _MAX_BATCHED_BLOCKS
-        or sum(len(each.row_mask) for each in waiting) > _MAX_MASKED_ROWS
-        or sum(each.decoded_rows for each in waiting) > _MAX_BATCHED_ROWS
-    )
+@dataclass
+class _Waiting:
+    """Matching rows that are read together, and what is bounded of them."""
+
+    found: list[MatchingRows] = field(default_factory=list)
+    masked_rows: int = 0
+    decoded_rows: int = 0
+
+    def has_room_for(self, rows: MatchingRows) -> bool:
+        return (
+            len(self.found) < _MAX_BATCHED_BLOCKS
+            and self.masked_rows + len(rows.row_mask) <= _MAX_MASKED_ROWS
+            and self.decoded_rows + rows.decoded_rows <= _MAX_BATCHED_ROWS
+        )
+
+    def add(self, rows: MatchingRows) -> None:
+        self.found.append(rows)
+        self.masked_rows += len(rows.row_mask)
+        self.decoded_rows += rows.decoded_rows
 
 
 def _read_together(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 import pyarrow as pa
@@ -78,7 +79,7 @@ class ForeignLayout:
     old_int96: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Footer:
     """A checked footer: Parquet's metadata, and the place of each column chunk and of its pages, zone by zone."""
 
@@ -126,8 +127,15 @@ class Footer:
     def column_count(self) -> int:
         return int(self.metadata.num_columns)
 
-    def zone_row_count(self, zone: int) -> int:
-        return int(self.metadata.row_group(zone).num_rows)
+    @cached_property
+    def paths(self) -> list[str]:
+        """Of each column its names from the top, with dots between them."""
+        return [self.metadata.schema.column(number).path for number in range(self.column_count)]
+
+    @cached_property
+    def zone_rows(self) -> list[int]:
+        """How many rows each zone has."""
+        return [self.metadata.row_group(zone).num_rows for zone in range(self.metadata.num_row_groups)]
 
     def column_sizes(self, column: int) -> list[int]:
         """Bytes of this column in each zone."""
@@ -155,8 +163,9 @@ def read_footer(store: Store, block: BlockFile, cache: Cache | None = None) -> F
         footer = Footer.parse(data, where)
         if block.seal not in (None, footer.seal):
             raise Corrupt(f"{where}: this is another block than the one of that name; {RESTORE_HINT}")
-        zones = tuple(footer.zone_row_count(zone) for zone in range(footer.metadata.num_row_groups))
-        if block.zone_rows not in ((), zones) or not footer.pages.fill_chunks(footer.chunks, block.footer_offset):
+        if block.zone_rows not in ((), tuple(footer.zone_rows)) or not footer.pages.fill_chunks(
+            footer.chunks, block.footer_offset
+        ):
             raise Corrupt(f"{where}: its footer does not fit the table, or the file; {RESTORE_HINT}")
         return footer
 

@@ -74,13 +74,11 @@ class _FlatLayout:
     """The columns at the top of one block, and which rows their pages hold.
 
     ``numbers``: of columns by physical name. ``elements``: what Parquet's schema says of them, as bytes by number.
-    ``zone_rows``: how many rows each zone has.
     """
 
     footer: Footer
     numbers: dict[str, int]
     elements: dict[int, bytes]
-    zone_rows: list[int]
     _starts: dict[int, list[Int64Array]] = field(default_factory=dict)
     _chunks: dict[int, _ChunkPages] = field(default_factory=dict)
 
@@ -89,8 +87,7 @@ class _FlatLayout:
         numbers, elements = {}, {}
         for number, name, element in flat_schema_elements(footer.schema_bytes):
             numbers[name], elements[number] = number, element
-        zones = [footer.zone_row_count(zone) for zone in range(footer.metadata.num_row_groups)]
-        return cls(footer, numbers, elements, zones)
+        return cls(footer, numbers, elements)
 
     def has_rows_in_pages(self, column: Field) -> bool:
         """Whether each page holds one value a row of this column; one that the block lacks has no pages."""
@@ -98,7 +95,7 @@ class _FlatLayout:
             return False
         number = self.numbers.get(column.physical_name)
         return number is None or all(
-            self.chunk(zone, number).row_count == rows for zone, rows in enumerate(self.zone_rows)
+            self.chunk(zone, number).row_count == rows for zone, rows in enumerate(self.footer.zone_rows)
         )
 
     def are_cached(self, request: RowRequest, columns: Sequence[Field]) -> bool:
@@ -212,7 +209,7 @@ def _plan_request(
         for position, each in enumerate(fields)
         if each.physical_name in layout.numbers
     }
-    zone_rows = list(_rows_by_zone(wanted, request.zones, layout.zone_rows))
+    zone_rows = list(_rows_by_zone(wanted, request.zones, layout.footer.zone_rows))
     places: dict[int, tuple[tuple[bytes, ...], int]] = {}
     if not zone_rows or not present:
         return _Places(len(wanted), places)

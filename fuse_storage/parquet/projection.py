@@ -73,15 +73,23 @@ def keep_rows(columns: Mapping[str, pa.ChunkedArray], mask: RowMask) -> dict[str
 
     Where few are left out these are the parts of a column between them, which copies nothing.
     """
-    changes = np.flatnonzero(mask[1:] != mask[:-1]) + 1
-    if not len(changes) and mask.all():
+    row_count = int(np.count_nonzero(mask))
+    if row_count == len(mask):
         return dict(columns)
-    # of few rows that are kept parts would keep all others in memory
-    are_parts = len(changes) * _MIN_ROWS_PER_SLICE <= len(mask) and np.count_nonzero(mask) * 2 >= len(mask)
-    kept = {name: column for name, column in columns.items() if are_parts and not is_.is_nested(column.type)}
-    bounds = list(pairwise([0, *changes.tolist(), len(mask)]))[int(not mask[:1].all()) :: 2] if kept else []
-    for name, column in kept.items():
-        parts = [chunk for start, end in bounds for chunk in column.slice(start, end - start).chunks]
-        kept[name] = pa.chunked_array(parts, column.type)
-    keep = pack_mask(mask) if len(kept) < len(columns) else None
-    return {name: kept[name] if name in kept else column.filter(keep) for name, column in columns.items()}
+    if row_count * 2 < len(mask):  # parts would keep the others, which are more, in memory
+        return _filter_columns(columns, mask)
+    changes = np.flatnonzero(mask[1:] != mask[:-1]) + 1
+    if len(changes) * _MIN_ROWS_PER_SLICE > len(mask):
+        return _filter_columns(columns, mask)
+    bounds = list(pairwise([0, *changes.tolist(), len(mask)]))[int(not mask[0]) :: 2]
+    kept = _filter_columns({name: each for name, each in columns.items() if is_.is_nested(each.type)}, mask)
+    for name, column in columns.items():
+        if name not in kept:
+            parts = [chunk for start, end in bounds for chunk in column.slice(start, end - start).chunks]
+            kept[name] = pa.chunked_array(parts, column.type)
+    return kept
+
+
+def _filter_columns(columns: Mapping[str, pa.ChunkedArray], mask: RowMask) -> dict[str, pa.ChunkedArray]:
+    keep = pack_mask(mask) if columns else None
+    return {name: column.filter(keep) for name, column in columns.items()}

@@ -59,10 +59,9 @@ def read_block(
     footer = (
         read_footer(store, block, cache) if block.foreign is None else read_foreign_footer(store, block, schema, cache)
     )
-    zone_numbers = list(range(footer.metadata.num_row_groups) if zones is None else map(int, zones))
-    paths = [footer.metadata.schema.column(number).path for number in range(footer.column_count)]
+    zone_numbers = list(range(len(footer.zone_rows)) if zones is None else map(int, zones))
     leaf_columns = [
-        numbers for field in fields if field.id not in constants and (numbers := _leaf_columns(field, paths))
+        numbers for field in fields if field.id not in constants and (numbers := _leaf_columns(field, footer.paths))
     ]
     reader = _ZoneReader(store, block, footer, zone_numbers)
     row_count = sum(reader.row_counts) if row_mask is None else int(np.count_nonzero(row_mask))
@@ -126,11 +125,13 @@ def _read_cached(
             missing.append(numbers)
         else:
             name, column = found
-            columns[name] = reader.choose_rows(column, row_mask)
+            columns[name] = reader.choose_zones(column)
+    if row_mask is not None:
+        columns = projection.keep_rows(columns, row_mask)
     decoded = reader.read(missing, row_mask) if missing else {}
     if row_mask is None and reader.is_of_all_zones:
         for numbers in missing:
-            name = reader.footer.metadata.schema.column(numbers[0]).path.split(".")[0]
+            name = reader.footer.paths[numbers[0]].split(".")[0]
             column_cache.put(
                 reader.block.column_key(reader.store, numbers), (name, decoded[name]), decoded[name].nbytes
             )
@@ -148,20 +149,19 @@ class _ZoneReader:
 
     @property
     def row_counts(self) -> list[int]:
-        return [self.footer.zone_row_count(zone) for zone in self.zones]
+        return [self.footer.zone_rows[zone] for zone in self.zones]
 
     @property
     def is_of_all_zones(self) -> bool:
-        return list(self.zones) == list(range(self.footer.metadata.num_row_groups))
+        return list(self.zones) == list(range(len(self.footer.zone_rows)))
 
-    def choose_rows(self, column: pa.ChunkedArray, row_mask: RowMask | None) -> pa.ChunkedArray:
-        """The rows of these zones, or those of the mask, of a column of all rows of the block."""
-        if not self.is_of_all_zones:
-            sizes = [self.footer.zone_row_count(zone) for zone in range(self.footer.metadata.num_row_groups)]
-            starts = list(accumulate(sizes, initial=0))
-            slices = [column.slice(starts[zone], sizes[zone]) for zone in self.zones]
-            column = pa.chunked_array([chunk for rows in slices for chunk in rows.chunks], column.type)
-        return column if row_mask is None else projection.keep_rows({"": column}, row_mask)[""]
+    def choose_zones(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The rows of these zones, of a column of all rows of the block."""
+        if self.is_of_all_zones:
+            return column
+        starts = list(accumulate(self.footer.zone_rows, initial=0))
+        slices = [column.slice(starts[zone], self.footer.zone_rows[zone]) for zone in self.zones]
+        return pa.chunked_array([chunk for rows in slices for chunk in rows.chunks], column.type)
 
     def read(self, fields: Sequence[Sequence[int]], row_mask: RowMask | None) -> dict[str, pa.ChunkedArray]:
         """The rows of these zones, or those of the mask, by the physical names of the fields."""
@@ -177,7 +177,7 @@ class _ZoneReader:
         chunks = [self._chunk(zone, column) for zone in self.zones for column in columns]
         pages = np.concatenate([self.footer.pages.chunk_pages(chunk) for chunk in chunks])
         file = self._fetch_pages([self.footer.chunks[chunk] for chunk in chunks], pages)
-        names = [self.footer.metadata.schema.column(number).path for number in columns]
+        names = [self.footer.paths[number] for number in columns]
         with pq.ParquetFile(pa.PythonFile(file, "r"), metadata=self.footer.metadata, pre_buffer=False) as parquet:
             decoded = parquet.read_row_groups(
                 self.zones, columns=names, use_threads=sum(self.row_counts) * len(columns) > _MIN_VALUES_FOR_THREADS
@@ -197,7 +197,7 @@ class _ZoneReader:
         chunk = self._chunk(zone, column)
         return PageSubset(
             [file.view(*self.footer.chunks[chunk])],
-            self.footer.zone_row_count(zone),
+            self.footer.zone_rows[zone],
             layout.dictionary_lengths[chunk],
             layout.value_counts[chunk],
         )
@@ -283,6 +283,6 @@ def fetch_pages(
         if footer.pages.is_damaged(page, file.view(*page_range)):
             chunk = int(np.searchsorted(footer.pages.chunk_starts, page, side="right")) - 1
             zone, column = divmod(chunk, footer.column_count)
-            name = footer.metadata.schema.column(column).path
+            name = footer.paths[column]
             raise Corrupt(f"{store.url}/{block.key}: column {name!r} of zone {zone} fails its checksum; {RESTORE_HINT}")
     return file

@@ -142,8 +142,7 @@ def read_foreign_footer(store: Store, block: BlockFile, schema: Schema, cache: C
             footer = OpenedFile(where, block.footer_offset, data, parse_footer(data[-length:], where)).footer(names)
         except UNREADABLE as problem:
             raise Corrupt(f"{where} is no Parquet file that can be read: {problem!r}") from problem
-        zones = tuple(footer.zone_row_count(zone) for zone in range(footer.metadata.num_row_groups))
-        if block.zone_rows not in ((), zones):
+        if block.zone_rows not in ((), tuple(footer.zone_rows)):
             raise Corrupt(f"{where}: its footer does not fit the table; {RESTORE_HINT}")
         return footer
 
