@@ -6,10 +6,13 @@ were asked for. Knows nothing of what the columns mean.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from threading import BoundedSemaphore
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,9 @@ from fuse_storage.store.store import Store
 from fuse_storage.validation.decoded_size import check_decoded_size
 
 METADATA_READ_THREADS = 8
-"""Files that are read at once: half of the time is decompression, which the cores share, the other half is waiting."""
+"""Files that are read at once: stores far away answer late. No more are decoded at once than there are processors:
+threads that take turns take a third longer.
+"""
 
 IndexArray = npt.NDArray[np.int64]
 ColumnGroup = tuple[str, ...]
@@ -71,15 +76,22 @@ def has_column(rows: pa.Table, name: str) -> bool:
 
 
 def read_column_groups(
-    store: Store, part: MetadataFile, groups: Sequence[ColumnGroup], cache: Cache | None = None
+    store: Store,
+    part: MetadataFile,
+    groups: Sequence[ColumnGroup],
+    cache: Cache | None = None,
+    decoding: AbstractContextManager[Any] | None = None,
 ) -> list[pa.Table]:
-    """Of each group, the columns that the file has. Raises NotFound, Corrupt, FormatError or StorageError."""
+    """Of each group, the columns that the file has; it is decoded within ``decoding``.
+
+    Raises NotFound, Corrupt, FormatError or StorageError.
+    """
     cache = cache_of(store) if cache is None else cache
     found = _cached_column_groups(store, part, groups, cache)
     missing = [group for group, kept in zip(groups, found, strict=True) if kept is None]
     if not missing:
         return found
-    rows = _load_columns(store, part, [name for group in missing for name in group])
+    rows = _load_columns(store, part, [name for group in missing for name in group], decoding)
     held = rows.column_names
     loaded = {}
     for group in missing:
@@ -108,11 +120,17 @@ def read_all_columns(store: Store, part: MetadataFile, cache: Cache | None = Non
     )
 
 
-def _load_columns(store: Store, part: MetadataFile, names: list[str] | None) -> pa.Table:
+def _load_columns(
+    store: Store, part: MetadataFile, names: list[str] | None, decoding: AbstractContextManager[Any] | None = None
+) -> pa.Table:
     if part.rows is not None:
         return part.rows.select([name for name in part.rows.column_names if names is None or name in names])
     data = read_verified(store, part.reference)
-    where = f"{store.url}/{part.reference.path}"
+    with decoding or nullcontext():
+        return _decode_columns(data, f"{store.url}/{part.reference.path}", part, names)
+
+
+def _decode_columns(data: bytes, where: str, part: MetadataFile, names: list[str] | None) -> pa.Table:
     limits = {"thrift_string_size_limit": len(data) + 1, "thrift_container_size_limit": len(data) + 1}
     try:
         with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, **limits) as file:
@@ -169,10 +187,11 @@ class MetadataRows:
     ) -> list[list[pa.Table] | StorageError | None]:
         """For each part, the tables of these groups, or why they cannot be read, or None if it has no file."""
         used_cache = cache_of(self.store) if cache is None else cache
+        decoding = BoundedSemaphore(os.cpu_count() or 1)
 
         def attempt(part: MetadataFile) -> list[pa.Table] | StorageError:
             try:
-                return read_column_groups(self.store, part, groups, used_cache)
+                return read_column_groups(self.store, part, groups, used_cache, decoding)
             except StorageError as problem:
                 return problem
 
