@@ -85,7 +85,7 @@ public class PythonCallback {
     try {
       reply = (byte[]) ask(key, request, limits.deadlineMilliseconds);
     } catch (TimeoutException late) {
-      throw new RowLimits.Exceeded("the driver found no rows within " + limits.deadlineMilliseconds + " ms");
+      throw new RowLimits.Exceeded("the driver had not read them within " + limits.deadlineMilliseconds + " ms");
     }
     if (reply[0] == 0) throw new RowLimits.Exceeded(new String(reply, 1, reply.length - 1, "UTF-8"));
     LocalRows rows = new LocalRows(Arrays.copyOfRange(reply, 1, reply.length));

@@ -266,7 +266,7 @@ def test_a_deadline_that_passes_leaves_the_rows_to_executors(tables: SparkSessio
     try:
         found = tables.sql("SELECT id FROM t WHERE key = 7")
         assert len(found.collect()) == 1
-        assert "by executors, because the driver found no rows within 0 ms" in plan_of(found)
+        assert "by executors, because the driver had not read them within 0 ms" in plan_of(found)
     finally:
         tables.conf.unset("spark.fuse.index.rows.deadline")
 
