@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
+from benchmarks import report
 from benchmarks.hot import Row, least_in_turn
 from fuse_index import spark as fuse_spark
 from fuse_storage import process_cache
@@ -27,6 +28,7 @@ _WARM_UP_SECONDS = 20
 
 @contextmanager
 def session() -> Iterator[SparkSession]:
+    os.environ |= report.environment()
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "3g")
     spark = builder.config("spark.ui.enabled", False).config("spark.driver.host", "127.0.0.1").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

@@ -9,6 +9,7 @@ Results go to ``benchmarks/results/spark_sql.md``.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -65,6 +66,7 @@ def main() -> None:
 
 
 def start(folder: Path) -> SparkSession:
+    os.environ |= report.environment()
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", False)
     builder = (
         builder.config("spark.driver.memory", "4g")

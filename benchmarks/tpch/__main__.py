@@ -8,6 +8,7 @@ blocks were read of all, scan by scan. The rows are compared.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from pyspark.sql import Row, SparkSession
 
+from benchmarks import report
 from benchmarks.tpch.both import OURS, PLAIN, make_both, queries
 from benchmarks.tpch.tables import make_tables
 from fuse_index import spark as fuse_spark
@@ -43,6 +45,7 @@ def main() -> None:
 
 
 def start(folder: Path) -> SparkSession:
+    os.environ |= report.environment()
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", False)
     builder = builder.config("spark.driver.memory", "4g").config("spark.ui.showConsoleProgress", False)
     builder = builder.config("spark.sql.shuffle.partitions", 2)

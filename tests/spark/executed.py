@@ -4,10 +4,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyspark
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 PASSES_VALUES = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
 """Whether Spark itself hands the value of a scalar subquery to scans."""
+
+
+def job_count(spark: SparkSession) -> int:
+    """Of the session so far: what is told of them comes late."""
+    spark._jsc.sc().listenerBus().waitUntilEmpty()
+    return int(spark._jsc.sc().statusStore().jobsList(None).size())
+
+
+def plan_of(df: DataFrame) -> str:
+    """The text of the physical plan, which adaptive execution changes while it runs."""
+    return str(df._jdf.queryExecution().executedPlan().toString())
 
 
 def files_read(df: DataFrame) -> int:

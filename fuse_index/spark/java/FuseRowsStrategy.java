@@ -1,5 +1,7 @@
 import java.util.Collections;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
@@ -13,15 +15,22 @@ public class FuseRowsStrategy extends SparkStrategy {
   /** Set while a thread plans what executors do where the driver cannot. */
   private static final ThreadLocal<Boolean> FOR_EXECUTORS = new ThreadLocal<Boolean>();
 
+  /**
+   * On the relation of a scan that the driver was to read: adaptive execution, which plans a query again and again, knows none of the
+   * subqueries that were left out for it, and so must not find anything else.
+   */
+  private static final TreeNodeTag<Boolean> CHOSEN = new TreeNodeTag<Boolean>("fuse_index.rows_on_driver");
+
   private final SparkSession session;
 
   public FuseRowsStrategy(SparkSession session) { this.session = session; }
 
   public Seq<SparkPlan> apply(LogicalPlan plan) {
     try {
+      if (plan instanceof ReturnAnswer) BroadcastKeys.find(plan);
       SparkPlan rows = FOR_EXECUTORS.get() == null ? planned(plan) : null;
       if (rows != null) return ScalaLists.toScala(Collections.singletonList(rows));
-    } catch (Exception failure) {
+    } catch (Throwable failure) { // Spark asserts what it takes for granted
       LOG.warn("executors read what the driver might: " + failure);
     }
     return ScalaLists.toScala(Collections.<SparkPlan>emptyList());
@@ -29,8 +38,12 @@ public class FuseRowsStrategy extends SparkStrategy {
 
   private SparkPlan planned(LogicalPlan plan) {
     RowsPlan rows = RowsPlan.of(plan);
+    if (rows == null) return null;
     RowLimits limits = RowLimits.ofSession();
-    return rows == null || !rows.scan.fits(limits) ? null : new FuseRowsExec(forExecutors(rows.plan), new DriverRows(rows, limits));
+    LogicalPlan relation = RowsPlan.relationBelow(plan);
+    if (relation.getTagValue(CHOSEN).isEmpty() && !rows.scan.fits(limits)) return null;
+    relation.setTagValue(CHOSEN, Boolean.TRUE);
+    return new FuseRowsExec(forExecutors(rows.plan), new DriverRows(rows, limits));
   }
 
   private SparkPlan forExecutors(LogicalPlan plan) {

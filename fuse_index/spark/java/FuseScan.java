@@ -52,6 +52,8 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private final ScanFilters filters;
   /** How many rows are wanted, and by what order they are the first, as TopRule writes it; null: all. */
   private final String top;
+  /** Of which filters some are keys of joins that were known when this scan was planned. */
+  private final Set<String> keyColumns;
   /** A bit for each block that may be read; null: all. */
   private final byte[] blockMask;
   /** The filters, and what joins found out since: keys of their other side. */
@@ -66,11 +68,11 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** `readSchema`: some of the table's columns, of which nested fields may be left out, and perhaps `_metadata`. */
   public FuseScan(SparkSession session, TableSnapshot snapshot, StructType readSchema) {
     this(session, snapshot, snapshot.readOrder(snapshot.ownColumns(readSchema)), new FileMetadata(snapshot.metadataColumn(readSchema)),
-        snapshot.readOrder(readSchema), new ScanFilters(Collections.<Expression>emptyList(), snapshot), null, null);
+        snapshot.readOrder(readSchema), new ScanFilters(Collections.<Expression>emptyList(), snapshot), null, Collections.<String>emptySet(), null);
   }
 
   private FuseScan(SparkSession session, TableSnapshot snapshot, StructType columns, FileMetadata metadata, StructType readSchema,
-      ScanFilters filters, String top, byte[] blockMask) {
+      ScanFilters filters, String top, Set<String> keyColumns, byte[] blockMask) {
     this.session = session;
     this.snapshot = snapshot;
     this.columns = columns;
@@ -79,6 +81,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     this.filters = filters;
     this.runtimeFilters = filters;
     this.top = top;
+    this.keyColumns = keyColumns;
     this.blockMask = blockMask;
   }
 
@@ -116,11 +119,18 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** The same scan of another version of the table, with the same columns. */
   public FuseScan at(TableSnapshot other) {
-    return new FuseScan(session, other, columns, metadata, readSchema, new ScanFilters(filters.expressions, other), top, null);
+    return new FuseScan(session, other, columns, metadata, readSchema, new ScanFilters(filters.expressions, other), top, keyColumns, null);
+  }
+
+  /** The same scan, of rows that have these keys of joins, `column IN (...)`, which were known before it is planned. */
+  public FuseScan withKeys(List<Expression> memberships) {
+    Set<String> columnsOfKeys = new HashSet<String>(keyColumns);
+    for (Expression membership : memberships) columnsOfKeys.add(((Attribute) membership.references().head()).name());
+    return new FuseScan(session, snapshot, columns, metadata, readSchema, filters.and(memberships, snapshot), top, columnsOfKeys, blockMask);
   }
 
   private FuseScan with(StructType schema, ScanFilters conditions, String first, byte[] mask) {
-    return new FuseScan(session, snapshot, columns, metadata, schema, conditions, first, mask);
+    return new FuseScan(session, snapshot, columns, metadata, schema, conditions, first, keyColumns, mask);
   }
 
   /** The same scan, with the parts of `_metadata` and of columns that are partly constant in their places; itself if there are none. */
@@ -134,7 +144,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** The same scan of flat columns, and which of its rows no longer count. */
   public FuseScan tellingDeletedRows() {
     FileMetadata telling = metadata.tellingDeletedRows();
-    return new FuseScan(session, snapshot, columns, telling, schemaWith(telling), filters, top, blockMask);
+    return new FuseScan(session, snapshot, columns, telling, schemaWith(telling), filters, top, keyColumns, blockMask);
   }
 
   private StructType schemaWith(FileMetadata parts) {
@@ -267,6 +277,9 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     for (String name : columns.fieldNames()) if (readSchema.getFieldIndex(name).isDefined()) names.add(Expressions.column("`" + name.replace("`", "``") + "`"));
     return (NamedReference[]) names.toArray(new NamedReference[0]);
   }
+
+  /** Whether keys of this column's joins were known when it was planned. */
+  public boolean knewKeysOf(String column) { return keyColumns.contains(column); }
 
   /** Whether keys of this column's joins are asked about: not where they turned out to be too many. */
   public boolean mayAskKeysOf(String column) {

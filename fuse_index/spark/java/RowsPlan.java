@@ -59,14 +59,22 @@ public class RowsPlan {
 
   /** The plan, if the driver may evaluate it; else null. */
   public static RowsPlan of(LogicalPlan plan) {
+    LogicalPlan relation = relationBelow(plan);
+    FuseScan scan = BroadcastKeys.scanOf(relation);
+    if (scan == null || plan.isStreaming() || !scan.mayGiveRows()) return null;
+    LogicalPlan told = (LogicalPlan) plan.transformDown(new DropPruning());
+    if (scan != FuseScan.below(relation)) told = (LogicalPlan) told.transformDown(new DriverRows.ReplaceScan(scan.replaceIn(relation)));
+    RowsPlan rows = new RowsPlan(told, relationBelow(told));
+    return rows.foldable == null ? null : rows;
+  }
+
+  /** What lies below all that the driver may evaluate. */
+  public static LogicalPlan relationBelow(LogicalPlan plan) {
     LogicalPlan relation = plan;
     while (relation instanceof Project || relation instanceof Filter || relation instanceof BaseEvalPython) {
       relation = (LogicalPlan) relation.children().head();
     }
-    FuseScan scan = FuseScan.below(relation);
-    if (scan == null || plan.isStreaming() || !scan.mayGiveRows()) return null;
-    RowsPlan rows = new RowsPlan((LogicalPlan) plan.transformDown(new DropPruning()), relation);
-    return rows.foldable == null ? null : rows;
+    return relation;
   }
 
   private LogicalPlan foldable(LogicalPlan plan) {

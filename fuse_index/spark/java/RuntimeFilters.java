@@ -24,7 +24,7 @@ import org.apache.spark.sql.types.StructType;
  */
 public class RuntimeFilters {
   /** So many keys are worth asking about: beyond them nearly every block has one. */
-  private static final int MAX_KEYS = 10000;
+  public static final int MAX_KEYS = 10000;
 
   public static List<Expression> of(Predicate[] predicates, StructType columns) {
     List<Expression> filters = new ArrayList<Expression>();

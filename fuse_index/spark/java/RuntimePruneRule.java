@@ -123,7 +123,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   }
 
   /** Whether rows of a side without a match are left out, where `outer` is the join that keeps the other side's. */
-  private static boolean dropsUnmatched(JoinType type, JoinType outer) {
+  public static boolean dropsUnmatched(JoinType type, JoinType outer) {
     return type == Inner$.MODULE$ || type == LeftSemi$.MODULE$ || type == outer;
   }
 
@@ -196,7 +196,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   }
 
   /** Whether leaving out rows of `child` leaves out rows of `plan`, and changes no other. */
-  private static boolean passesRows(LogicalPlan plan, LogicalPlan child) {
+  public static boolean passesRows(LogicalPlan plan, LogicalPlan child) {
     if (plan instanceof Project || plan instanceof Filter) return true;
     if (!(plan instanceof Join)) return false;
     Join join = (Join) plan;

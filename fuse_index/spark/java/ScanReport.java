@@ -119,6 +119,9 @@ public class ScanReport {
   /** Whether it is of a join, or a subquery, of which the scan is told the keys or the value: when it runs, or when it ran. */
   private static boolean isAskedByKeys(Expression condition, BatchScanExec scan) {
     if (!(condition instanceof BinaryComparison)) return false;
+    for (Attribute key : ScalaLists.toJava(condition.references().toSeq())) {
+      if (scan.outputSet().contains(key) && ((FuseScan) scan.scan()).knewKeysOf(key.name())) return true;
+    }
     for (Expression filter : ScalaLists.toJava(scan.runtimeFilters())) {
       for (Attribute key : ScalaLists.toJava(filter.references().toSeq())) {
         boolean ofScan = scan.outputSet().contains(key) && condition.references().contains(key);

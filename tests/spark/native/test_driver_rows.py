@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
 import fuse_index.spark as fuse_spark
+from tests.spark.executed import job_count, plan_of
 
 COUNT = 400
 MAX_BYTES = "spark.fuse.index.rows.maxBytes"
@@ -65,12 +66,6 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     spark.catalog.dropTempView("t")
 
 
-def job_count(spark: SparkSession) -> int:
-    """Of the session so far: what is told of them comes late."""
-    spark._jsc.sc().listenerBus().waitUntilEmpty()
-    return int(spark._jsc.sc().statusStore().jobsList(None).size())
-
-
 def by_executors(spark: SparkSession, query: str) -> list[str]:
     spark.conf.set(MAX_BYTES, "0")
     try:
@@ -79,10 +74,6 @@ def by_executors(spark: SparkSession, query: str) -> list[str]:
         return sorted(map(repr, df.collect()))
     finally:
         spark.conf.unset(MAX_BYTES)
-
-
-def plan_of(df: DataFrame) -> str:
-    return str(df._jdf.queryExecution().executedPlan().toString())
 
 
 def compare(spark: SparkSession, query: str, jobs: int | None = 0) -> DataFrame:

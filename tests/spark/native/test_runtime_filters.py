@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
 import fuse_index.spark as fuse_spark
-from tests.spark.executed import PASSES_VALUES, files_read
+from tests.spark.executed import PASSES_VALUES, files_read, plan_of
 
 BLOCKS, ROWS = 8, 500
 LEAST_BYTES = "spark.fuse.index.subquery.minScanBytes"
+MAX_ROW_BYTES = "spark.fuse.index.rows.maxBytes"
 KEYS = np.random.default_rng(3).permutation(BLOCKS * ROWS)
 
 
@@ -109,6 +110,25 @@ def test_rows_are_the_same_under_other_planners(tables: SparkSession, query: str
         compare(tables, query)
     finally:
         tables.conf.unset(setting)
+
+
+@pytest.mark.any_spark
+@pytest.mark.parametrize(
+    ("query", "blocks"),
+    [
+        *((query, 1) for query in ONE_BLOCK),
+        *((query, 0) for query in NO_BLOCK),
+        *((query, BLOCKS) for query in EVERY_BLOCK),
+    ],
+)
+def test_executors_read_by_the_same_keys(tables: SparkSession, query: str, blocks: int) -> None:
+    tables.conf.set(MAX_ROW_BYTES, "0")
+    try:
+        found = compare(tables, query)
+        assert files_read(found) == blocks
+        assert "FuseRows" not in plan_of(found)
+    finally:
+        tables.conf.unset(MAX_ROW_BYTES)
 
 
 def test_a_join_of_a_table_with_itself(tables: SparkSession) -> None:
