@@ -22,35 +22,39 @@ public class BlockMask {
   public final int zonesTotal;
   /** On so many rows at least the conditions are true. */
   public final int certainRows;
+  /** The conditions may be true on so many rows, which votes name one by one; the greatest number where they do not. */
+  public final int namedRows;
 
-  private BlockMask(byte[] bits, String refusal, int zonesRead, int zonesTotal, int certainRows) {
+  private BlockMask(byte[] bits, String refusal, int zonesRead, int zonesTotal, int certainRows, int namedRows) {
     this.bits = bits;
     this.refusal = refusal;
     this.zonesRead = zonesRead;
     this.zonesTotal = zonesTotal;
     this.certainRows = certainRows;
+    this.namedRows = namedRows;
   }
 
-  public static BlockMask readAll(String refusal) { return new BlockMask(null, refusal, 0, 0, 0); }
+  public static BlockMask readAll(String refusal) { return new BlockMask(null, refusal, 0, 0, 0, Integer.MAX_VALUE); }
 
   /**
    * Byte 1, the number of blocks as an int, and a bit for each, the lowest first; then, as ints, how many zones are read, how many
-   * there are, how many rows match for certain, and how many ranges; and the ranges. Or byte 0 and the reason for no vote.
+   * there are, how many rows match for certain, how many are named, and how many ranges; and the ranges. Or byte 0 and the reason for no vote.
    */
   public static BlockMask decode(byte[] reply, int blocks) throws Exception {
     if (reply == null || reply.length == 0) return readAll("the voter answered nothing");
     if (reply[0] == 0) return readAll(new String(reply, 1, reply.length - 1, "UTF-8"));
     int end = HEADER_BYTES + (blocks + 7) / 8;
-    boolean whole = reply[0] == 1 && reply.length >= end + 16 && ByteBuffer.wrap(reply).getInt(1) == blocks;
+    boolean whole = reply[0] == 1 && reply.length >= end + 20 && ByteBuffer.wrap(reply).getInt(1) == blocks;
     ByteBuffer rest = ByteBuffer.wrap(reply, whole ? end : 0, reply.length - (whole ? end : 0));
     int zonesRead = whole ? rest.getInt() : 0;
     int zonesTotal = whole ? rest.getInt() : 0;
     int certainRows = whole ? rest.getInt() : 0;
+    int namedRows = whole ? rest.getInt() : 0;
     int count = whole ? rest.getInt() : 0;
     if (!whole || count < 0 || rest.remaining() != (long) count * RANGE_BYTES) {
       return readAll("the voter answered " + reply.length + " bytes, which are no votes on " + blocks + " files");
     }
-    BlockMask mask = new BlockMask(reply, null, zonesRead, zonesTotal, certainRows);
+    BlockMask mask = new BlockMask(reply, null, zonesRead, zonesTotal, certainRows, namedRows);
     for (int i = 0; i < count; i++) mask.addRange(Integer.valueOf((int) rest.getLong()), rest.getLong(), rest.getLong());
     return mask;
   }

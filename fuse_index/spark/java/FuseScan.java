@@ -42,6 +42,8 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     public OptionalLong numRows() { return OptionalLong.empty(); }
   }
 
+  private static final double PAGES_OF_ZONE = 8.0;
+
   public final TableSnapshot snapshot;
   private final SparkSession session;
   /** Columns of the table. */
@@ -206,7 +208,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     long least = votes.certainRows * 8L * (1 + columns.length());
     // Files without a seal are others', of which only Spark's reader is known to read what Spark does.
     for (Integer block : blocks(votes)) if (snapshot.listing.seal(block.intValue()) == 0L) return false;
-    return votes.refusal() == null && least <= limits.maxBytes && limits.allow(votes.zonesRead, votes.zonesTotal, driverBytes(votes));
+    return votes.refusal() == null && least <= limits.maxBytes && limits.allow(votes, driverBytes(votes));
   }
 
   /** The rows that Python finds; unless `exact`, perhaps more than the filters are true on. Raises what goes wrong. */
@@ -258,12 +260,14 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   private long readBytes(BlockMask votes) { return bytesOf(votes, columns.defaultSize()); }
 
-  /** What the driver reads: columns of conditions, and of others one of the eight pages of a zone, which has the row that is sought. */
+  /** What the driver reads: of a zone's eight pages one that has the row that is sought; all of columns of conditions, unless votes name rows. */
   private long driverBytes(BlockMask votes) {
+    double pages = Math.min(1.0, Math.max(1.0, votes.namedRows / Math.max(1.0, votes.zonesRead)) / PAGES_OF_ZONE);
+    if (pages < 1.0) return (long) (readBytes(votes) * pages);
     Set<String> known = new HashSet<String>();
     for (Expression filter : filters.expressions) for (Attribute column : ScalaLists.toJava(filter.references().toSeq())) known.add(column.name());
     double width = 0.0;
-    for (StructField field : columns.fields()) width += field.dataType().defaultSize() / (known.contains(field.name()) ? 1.0 : 8.0);
+    for (StructField field : columns.fields()) width += field.dataType().defaultSize() / (known.contains(field.name()) ? 1.0 : PAGES_OF_ZONE);
     return bytesOf(votes, width);
   }
 

@@ -13,6 +13,8 @@ public class RowLimits {
   private static final int MAX_ZONES = 128;
   /** More than these only where votes left out as many: a condition that leaves out little is likely true on much. */
   private static final int FEW_ZONES = 4;
+  /** Or where votes name so few rows that pages are read and not zones. */
+  private static final int MAX_NAMED_ROWS = 10000;
 
   /** The rows are too many, or take too long. */
   public static class Exceeded extends RuntimeException {
@@ -41,9 +43,10 @@ public class RowLimits {
         JavaUtils.timeStringAsMs(conf.getConfString(DEADLINE, DEFAULT_DEADLINE)));
   }
 
-  /** Whether these may be read: so many zones of so many, with so many bytes. */
-  public boolean allow(int zones, int zonesTotal, long scanBytes) {
-    boolean few = zones <= FEW_ZONES || zones <= MAX_ZONES && zones <= zonesTotal / 2;
-    return maxBytes > 0L && zonesTotal > 0 && few && scanBytes <= maxScanBytes;
+  /** Whether the rows that votes left may be read, with so many bytes in files. */
+  public boolean allow(BlockMask votes, long scanBytes) {
+    boolean few = votes.zonesRead <= votes.zonesTotal / 2 || votes.namedRows <= MAX_NAMED_ROWS;
+    boolean fewZones = votes.zonesRead <= FEW_ZONES || votes.zonesRead <= MAX_ZONES && few;
+    return maxBytes > 0L && votes.zonesTotal > 0 && fewZones && scanBytes <= maxScanBytes;
   }
 }

@@ -46,6 +46,14 @@ def certain_row_count(plan: ScanPlan[BlockFrame]) -> int:
     return int(plan.blocks.zone_rows[certain].sum()) + named
 
 
+def named_row_count(plan: ScanPlan[BlockFrame]) -> int | None:
+    """How many rows a plan leaves, if votes name them one by one in each zone that it leaves; else None."""
+    zones = np.flatnonzero(plan.zones).tolist()
+    if not all(zone in plan.row_masks for zone in zones):
+        return None
+    return sum(int(np.count_nonzero(plan.row_masks[zone])) for zone in zones)
+
+
 def read_rows(
     plan: ScanPlan[BlockFrame], columns: Sequence[str], functions: Mapping[str, Function], bounds: RowBounds
 ) -> bytes:

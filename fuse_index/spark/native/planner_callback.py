@@ -74,13 +74,15 @@ class PruneReply:
 
     ``block_mask``: bool, shape (n,), True for each of the snapshot's n blocks to read. ``ranges``: int64, shape (k, 3):
     a block, and the first byte and the number of bytes of zones of it to read; a block without a range is read whole.
-    ``certain_rows``: so many rows at least the filters are true on.
+    ``certain_rows``: so many rows at least the filters are true on. ``named_rows``: how many rows they may be true on,
+    where votes name those one by one; else None.
     """
 
     block_mask: npt.NDArray[np.bool_]
     explanation: Explanation
     ranges: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     certain_rows: int = 0
+    named_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +144,9 @@ class PlannerCallback:
     """A session's endpoint, with a memo of its replies.
 
     A reply begins with byte 1, the number of blocks and a bit for each; or it is byte 0 and the reason why there is no
-    mask. To a scan follow, as ints, how many zones are read, how many there are, how many rows match for certain, and
-    how many ranges; then each range, as longs: block, first byte, number of bytes. All big-endian. Rows are byte 1 and
-    an Arrow stream, and are not remembered.
+    mask. To a scan follow, as ints, how many zones are read, how many there are, how many rows match for certain, how
+    many are named, and how many ranges; then each range, as longs: block, first byte, number of bytes. All big-endian.
+    Rows are byte 1 and an Arrow stream, and are not remembered.
     """
 
     MAX_REMEMBERED_PRUNINGS: ClassVar[int] = 256
@@ -199,7 +201,9 @@ class PlannerCallback:
 
 def _encode_prune_reply(reply: PruneReply) -> tuple[bytes, Explanation]:
     totals = reply.explanation.zones
-    counts = np.array([totals.kept, totals.total, min(reply.certain_rows, _MAX_INT), len(reply.ranges)])
+    certain_rows = min(reply.certain_rows, _MAX_INT)
+    named_rows = _MAX_INT if reply.named_rows is None else min(reply.named_rows, _MAX_INT)
+    counts = np.array([totals.kept, totals.total, certain_rows, named_rows, len(reply.ranges)])
     ranges = np.ascontiguousarray(reply.ranges.astype(">i8")).tobytes()
     return _encode_mask(reply.block_mask) + counts.astype(">i4").tobytes() + ranges, reply.explanation
 

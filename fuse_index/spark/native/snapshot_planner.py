@@ -26,7 +26,7 @@ from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
 from fuse_index.reasons import Reason
-from fuse_index.spark.native.driver_rows import RowBounds, certain_row_count, read_rows
+from fuse_index.spark.native.driver_rows import RowBounds, certain_row_count, named_row_count, read_rows
 from fuse_index.spark.native.file_listing import list_deleted_rows, list_foreign_files, pack_file_listing
 from fuse_index.spark.native.planner_callback import AggregateReply, LruCache, PruneReply, RefreshReply
 from fuse_index.spark.native.top_rows import decode_top_rows, keep_top_rows
@@ -98,7 +98,8 @@ class SnapshotPlanner:
         plan, engine = self._plan(request)
         if np.count_nonzero(plan.zones) <= self.MAX_SMALL_PLAN_ZONES:
             self._small_plans.put(_plan_key(request), (plan, engine))
-        return PruneReply(plan.block_mask, plan.explanation, partial_ranges(plan), certain_row_count(plan))
+        rows = certain_row_count(plan), named_row_count(plan)
+        return PruneReply(plan.block_mask, plan.explanation, partial_ranges(plan), *rows)
 
     def read_rows(self, request: Mapping[str, Any]) -> bytes:
         plan, engine = self._small_plans.get(_plan_key(request), lambda: self._plan(request))

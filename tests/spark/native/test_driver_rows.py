@@ -326,3 +326,27 @@ def test_calls_of_plugins_functions_are_evaluated_by_python(
         compare(spark, "SELECT id FROM texts WHERE match(text, 'word7') AND id % 2 = 1")
     finally:
         spark.catalog.dropTempView("texts")
+
+
+@pytest.mark.any_spark
+def test_rows_that_an_index_names_are_read_from_many_zones(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Nine rows in nine of twelve zones: votes leave out little, and yet the driver reads what they name."""
+    folder = str(tmp_path_factory.mktemp("named") / "t")
+    fuse_spark.install(spark)
+    texts = [f"common {'seldom' if i % 20 == 7 and i < 180 else 'often'} number{i}" for i in range(200)]
+    table = fuse.create_table(
+        folder, pa.schema([("text", pa.string())]), properties={"block_rows": 50, "zone_rows": 20}
+    )
+    table.append(pa.table({"text": texts}))
+    table.create_index("words", "full_text", ["text"])
+    fuse_spark.read(spark, folder).createOrReplaceTempView("texts")
+    try:
+        found = compare(spark, "SELECT text FROM texts WHERE match(text, 'seldom')")
+        assert "9 rows on the driver" in plan_of(found)
+        assert "9 of 12 zones" in plan_of(found)
+        often = "SELECT text FROM texts WHERE text LIKE '%seldom%'"  # which names none
+        assert "FuseRows" not in plan_of(spark.sql(often))
+    finally:
+        spark.catalog.dropTempView("texts")
