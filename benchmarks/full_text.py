@@ -9,6 +9,7 @@ Markdown.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import statistics
 import tempfile
@@ -151,7 +152,8 @@ def spark(folder: Path, rows: int, runs: int) -> list[str]:
     from fuse_index import spark as fuse_spark
 
     os.environ |= report.environment()
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.ui.showConsoleProgress", False).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     fuse_spark.install(session)
     session.read.parquet(str(folder / "lines.parquet")).createOrReplaceTempView("plain")
@@ -174,6 +176,7 @@ def cold(rows: int) -> list[str]:
     import boto3
     from moto.server import ThreadedMotoServer
 
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -16,8 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_plugins.full_text.analysis import TokenizedTexts, TokenNumbers
+from fuse_plugins.full_text.analysis import OccurrenceNumbers, TokenizedTexts, TokenNumbers
 
+_SLICE = 1 << 18
+"""Occurrences that are worked on at a time."""
 DocumentMask = npt.NDArray[np.bool_]
 """One bool per row."""
 
@@ -72,34 +74,36 @@ class InvertedIndex:
     """Sorted by their bytes."""
     starts: TokenNumbers
     """Term i has the occurrences ``starts[i]:starts[i + 1]``; int64 of shape (t + 1,)."""
-    row: TokenNumbers
-    """The row of each occurrence, int64 of shape (n,)."""
-    position: TokenNumbers
-    """The position of each occurrence in its row, int64 of shape (n,)."""
+    row: OccurrenceNumbers
+    """The row of each occurrence, int32 of shape (n,)."""
+    position: OccurrenceNumbers
+    """The position of each occurrence in its row, int32 of shape (n,)."""
 
     @classmethod
     def from_tokens(cls, tokens: TokenizedTexts, rows: int) -> InvertedIndex:
-        occurrences = np.bincount(tokens.term, minlength=len(tokens.terms))
+        occurrences = count_numbers(tokens.term, len(tokens.terms))
         order = pc.sort_indices(tokens.terms).to_numpy().astype(np.int64)
         order = order[occurrences[order] > 0]
-        rank = np.zeros(len(tokens.terms), np.int64)
-        rank[order] = np.arange(len(order))
-        row, position = _sort_by_term(rank[tokens.term], tokens.row, tokens.position)
+        rank = np.zeros(len(tokens.terms), np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        row, position = _sort_by_term(rank, tokens)
         starts = np.concatenate([[0], np.cumsum(occurrences[order])]).astype(np.int64)
         return cls(rows, tokens.terms.take(pa.array(order)), starts, row, position)
 
     @cached_property
-    def postings(self) -> tuple[TokenNumbers, TokenNumbers, TokenNumbers]:
+    def postings(self) -> tuple[TokenNumbers, OccurrenceNumbers, TokenNumbers]:
         """Group occurrences into p postings: their first occurrences, their counts, and the first posting of each term.
 
-        All are int64: of shape (p,), (p,) and (t + 1,).
+        They are int64 of shape (p,), int32 of shape (p,) and int64 of shape (t + 1,).
         """
         count = len(self.row)
         is_first = np.ones(count, np.bool_)
-        is_first[1:] = self.row[1:] != self.row[:-1]
+        np.not_equal(self.row[1:], self.row[:-1], out=is_first[1:])
         is_first[self.starts[:-1]] = True
         first_occurrences = np.flatnonzero(is_first)
-        counts = np.diff(np.append(first_occurrences, count))
+        counts = np.empty(len(first_occurrences), np.int32)
+        np.subtract(first_occurrences[1:], first_occurrences[:-1], out=counts[:-1], casting="unsafe")
+        counts[-1:] = count - first_occurrences[-1:]
         return first_occurrences, counts, np.searchsorted(first_occurrences, self.starts).astype(np.int64)
 
     def hits(self, term: str) -> Hits | None:
@@ -114,8 +118,9 @@ class InvertedIndex:
     def _hits(self, term_number: int) -> Hits:
         first_occurrences, counts, first_postings = self.postings
         postings = slice(first_postings[term_number], first_postings[term_number + 1])
-        positions = self.position[self.starts[term_number] : self.starts[term_number + 1]]
-        return Hits(self.row[first_occurrences[postings]], counts[postings], positions)
+        positions = self.position[self.starts[term_number] : self.starts[term_number + 1]].astype(np.int64)
+        rows = self.row[first_occurrences[postings]].astype(np.int64)
+        return Hits(rows, counts[postings].astype(np.int64), positions)
 
 
 def select_terms(
@@ -133,17 +138,46 @@ def select_terms(
     return selected_numbers
 
 
-def _sort_by_term(term: TokenNumbers, row: TokenNumbers, position: TokenNumbers) -> tuple[TokenNumbers, TokenNumbers]:
-    """Put rows and positions, which ascend, in the order of their terms. All are int64 of shape (n,).
+def count_numbers(numbers: OccurrenceNumbers, size: int) -> TokenNumbers:
+    """How often each number from 0 to before ``size`` is among n of them, int32 of shape (n,): int64 of shape (size,).
 
-    All three are packed in one number and sorted by value: 8 times as fast as finding the order and taking it.
+    In slices, because ``bincount`` makes numbers of 8 bytes of all that it is given.
     """
-    high, middle, low = (int(numbers.max(initial=0)).bit_length() for numbers in (term, row, position))
+    counts = np.zeros(size, np.int64)
+    for piece in _slices(len(numbers)):
+        counts += np.bincount(numbers[piece], minlength=size)
+    return counts
+
+
+def _sort_by_term(rank: OccurrenceNumbers, tokens: TokenizedTexts) -> tuple[OccurrenceNumbers, OccurrenceNumbers]:
+    """Put the rows and positions of n tokens, which ascend, in the order of their terms; both int32 of shape (n,).
+
+    ``rank``: the place of each of t terms in that order, int32 of shape (t,). All three are packed in one number and
+    sorted by value: 8 times as fast as finding the order and taking it. Packing slice by slice takes no memory besides.
+    """
+    count = len(tokens.term)
+    high, middle, low = (int(numbers.max(initial=0)).bit_length() for numbers in (rank, tokens.row, tokens.position))
     if high + middle + low > 63:
-        order = np.argsort(term, kind="stable")
-        return row[order], position[order]
-    keys = term << (middle + low)
-    keys |= row << low
-    keys |= position
+        order = np.argsort(rank[tokens.term], kind="stable")
+        return tokens.row[order], tokens.position[order]
+    keys = np.empty(count, np.int64)
+    for piece in _slices(count):
+        packed = keys[piece]
+        packed[:] = rank[tokens.term[piece]]
+        packed <<= middle
+        packed |= tokens.row[piece]
+        packed <<= low
+        packed |= tokens.position[piece]
     keys.sort()
-    return keys >> low & (1 << middle) - 1, keys & (1 << low) - 1
+    row, position = np.empty(count, np.int32), np.empty(count, np.int32)
+    for piece in _slices(count):
+        packed = keys[piece]
+        position[piece] = packed & (1 << low) - 1
+        packed >>= low
+        packed &= (1 << middle) - 1
+        row[piece] = packed
+    return row, position
+
+
+def _slices(count: int) -> list[slice]:
+    return [slice(start, start + _SLICE) for start in range(0, count, _SLICE)]

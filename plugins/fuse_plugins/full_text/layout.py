@@ -38,7 +38,7 @@ import pyarrow as pa
 from fuse_index.plugin import ranges_to_indices
 from fuse_plugins.full_text.analysis import TokenNumbers
 from fuse_plugins.full_text.compression import compress_arrays
-from fuse_plugins.full_text.inverted import InvertedIndex
+from fuse_plugins.full_text.inverted import InvertedIndex, count_numbers
 
 _MAX_DICTIONARIES = 24
 _MIN_DICTIONARY_BYTES = 1 << 16
@@ -92,7 +92,7 @@ def write_postings(inverted: InvertedIndex, positions: bool, begin: int) -> tupl
         starts.append(begin + column.size)
         sizes.append(len(dictionary))
         column.append(dictionary)
-    row_lengths = np.bincount(inverted.row, minlength=inverted.rows)
+    row_lengths = count_numbers(inverted.row, inverted.rows)
     row_lengths_blob = compress_arrays(row_lengths)
     summary = {
         "terms": len(raw_terms),
