@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
@@ -8,9 +9,11 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.types.DataType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import scala.collection.immutable.Map;
 
 /**
  * The rows of a plan that scans one of our tables, with nothing but projections and conditions over the scan. Python reads what
@@ -30,13 +33,17 @@ public class DriverRows {
 
   private final RowsPlan plan;
   private final RowLimits limits;
+  private final SparkContext context;
+  public final Map<String, SQLMetric> metrics;
   private UnsafeRow[] rows;
   /** Why there are none; null where there are, or where nobody has asked yet. */
   private String refusal;
 
-  public DriverRows(RowsPlan plan, RowLimits limits) {
+  public DriverRows(RowsPlan plan, RowLimits limits, SparkContext context) {
     this.plan = plan;
     this.limits = limits;
+    this.context = context;
+    this.metrics = ScanMetrics.ofNode(context);
   }
 
   /** The rows, read when they are asked for first; null if they could not be had within the limits. */
@@ -44,6 +51,7 @@ public class DriverRows {
     if (rows != null || refusal != null) return rows;
     try {
       rows = evaluated(plan.scan.rows(limits, plan.leavesCallsToPython));
+      ScanMetrics.post(context, metrics, plan.scan.reportDriverMetrics());
     } catch (RowLimits.Exceeded more) {
       refusal = more.getMessage();
     } catch (InterruptedException cancelled) {

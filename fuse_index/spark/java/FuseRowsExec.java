@@ -9,8 +9,10 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.metric.SQLMetric;
 import scala.Tuple2;
 import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
@@ -33,6 +35,8 @@ public class FuseRowsExec extends SparkPlan {
   }
 
   public DriverRows source() { return source; }
+
+  public Map<String, SQLMetric> metrics() { return source.metrics; }
 
   public Seq<Attribute> output() { return child.output(); }
 

@@ -43,7 +43,7 @@ public class FuseRowsStrategy extends SparkStrategy {
     LogicalPlan relation = RowsPlan.relationBelow(plan);
     if (relation.getTagValue(CHOSEN).isEmpty() && !rows.scan.fits(limits)) return null;
     relation.setTagValue(CHOSEN, Boolean.TRUE);
-    return new FuseRowsExec(forExecutors(rows.plan), new DriverRows(rows, limits));
+    return new FuseRowsExec(forExecutors(rows.plan), new DriverRows(rows, limits, session.sparkContext()));
   }
 
   private SparkPlan forExecutors(LogicalPlan plan) {

@@ -1,6 +1,14 @@
+import java.util.Arrays;
+import java.util.HashMap;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomMetric;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.execution.metric.SQLMetrics$;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Map$;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * What votes left of a table's files, and what they left out, as Spark's UI shows it beside a scan.
@@ -11,6 +19,7 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomMetric;
 public class ScanMetrics {
   private static final String READ = "fuseBytesRead";
   private static final String SKIPPED = "fuseBytesSkipped";
+  private static final String EXECUTION = "spark.sql.execution.id";
 
   /** A value that the driver knows before there are tasks. */
   public static class Measured implements CustomTaskMetric {
@@ -36,5 +45,25 @@ public class ScanMetrics {
   /** Of `all` bytes of a table's files, so many are in zones that are read. */
   public static CustomTaskMetric[] measured(long read, long all) {
     return new CustomTaskMetric[] {new Measured(READ, read), new Measured(SKIPPED, all - read)};
+  }
+
+  /** The same metrics, for a node of a plan that is no scan of Spark's. */
+  public static Map<String, SQLMetric> ofNode(SparkContext context) {
+    HashMap<String, SQLMetric> metrics = new HashMap<String, SQLMetric>();
+    for (CustomMetric metric : supported()) {
+      long unset = SQLMetrics$.MODULE$.createSizeMetric$default$3();
+      metrics.put(metric.name(), SQLMetrics$.MODULE$.createSizeMetric(context, metric.description(), unset));
+    }
+    return (Map<String, SQLMetric>) Map$.MODULE$.from(CollectionConverters.asScala(metrics));
+  }
+
+  /** Tells the UI these values of a node's metrics, for the query that this thread executes. */
+  public static void post(SparkContext context, Map<String, SQLMetric> metrics, CustomTaskMetric[] values) {
+    SQLMetric[] sizes = new SQLMetric[values.length];
+    for (int i = 0; i < values.length; i++) {
+      sizes[i] = (SQLMetric) metrics.apply(values[i].name());
+      sizes[i].set(values[i].value());
+    }
+    SQLMetrics$.MODULE$.postDriverMetricUpdates(context, context.getLocalProperty(EXECUTION), ScalaLists.toScala(Arrays.asList(sizes)));
   }
 }

@@ -122,16 +122,24 @@ def metric_texts(spark: SparkSession) -> tuple[str, dict[str, str]]:
     last = queries.apply(queries.length() - 1)
     values, metrics = store.executionMetrics(last.executionId()), last.metrics()
     listed = [metrics.apply(number) for number in range(metrics.length())]
-    found = {each.name(): values.get(each.accumulatorId()) for each in listed if "zones" in each.name()}
-    return last.physicalPlanDescription(), {name: value.get() for name, value in found.items() if value.isDefined()}
+    found = [(each.name(), values.get(each.accumulatorId())) for each in listed if "zones" in each.name()]
+    return last.physicalPlanDescription(), {name: value.get() for name, value in found if value.isDefined()}
 
 
-def test_the_ui_says_what_is_read_and_left_out_by_what_a_join_found_out(spark: SparkSession, url: str) -> None:
+@pytest.mark.parametrize("reader", ["driver", "executors"])
+def test_the_ui_says_what_is_read_and_left_out_by_what_a_join_found_out(
+    spark: SparkSession, url: str, reader: str
+) -> None:
     fuse_spark.read(spark, url).createOrReplaceTempView("zoned")
     keys = f"VALUES ({KEYS[5]}L), ({KEYS[9]}L) AS small(key)"
-    assert len(spark.sql(f"SELECT id, noise FROM zoned JOIN {keys} ON k = key").collect()) == 2
+    spark.conf.set("spark.fuse.index.rows.maxBytes", "0" if reader == "executors" else "1m")
+    try:
+        assert len(spark.sql(f"SELECT id, noise FROM zoned JOIN {keys} ON k = key").collect()) == 2
+    finally:
+        spark.conf.unset("spark.fuse.index.rows.maxBytes")
 
     plan, texts = metric_texts(spark)
+    assert ("FuseRows" in plan) == (reader == "driver")
     read, skipped = (
         _sizes(texts[name]) for name in ("size of zones to read", f"size of zones that {SKIPPERS} left out")
     )
