@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -58,8 +59,50 @@ def open_input_file(file: InputFile, schema: pa.Schema) -> OpenFile:
         if not text.peek(1):
             return OpenFile(pa.schema([]), iter(()), lambda: 0, raw.close)
         types = pa.schema([each for each in schema if not pa.types.is_null(each.type)])
-        reader = _open_json(text, file, types) if "json" in file.format else _open_csv(text, file, types)
-        return OpenFile(reader.schema, iter(reader), lambda: _position(raw), raw.close)
+        if file.format is InputFormat.json and not _is_lines(text):
+            text = io.BufferedReader(DocumentLines(text), _BLOCK_BYTES)
+            if not text.peek(1):  # an array of nothing
+                return OpenFile(pa.schema([]), iter(()), lambda: 0, raw.close)
+        source = _StoppableInput(text)
+        try:
+            reader = _open_json(source, types) if "json" in file.format else _open_csv(source, file, types)
+        except BaseException:
+            source.stop()
+            raise
+
+        def close() -> None:
+            source.stop()
+            with suppress(pa.ArrowException, OSError, StorageError, ValueError):
+                for _ in reader:  # what Arrow has read ahead, until it finds the end
+                    pass
+            raw.close()
+
+        return OpenFile(reader.schema, iter(reader), lambda: _position(raw), close)
+
+
+class _StoppableInput(io.RawIOBase):
+    """A file of Python's that ends where its reader wants.
+
+    Arrow's threads read ahead, also while nobody wants more: a thread that is in Python's code when the interpreter
+    ends takes the process with it (SIGABRT).
+    """
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._lock = Lock()
+        self._stopped = False
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        with self._lock:
+            return b"" if self._stopped else self._source.read(size)
+
+    def stop(self) -> None:
+        """Wait for who reads, and let nobody read more."""
+        with self._lock:
+            self._stopped = True
 
 
 def _open_parquet(raw: Any, file: InputFile) -> OpenFile:
@@ -105,11 +148,7 @@ def _open_csv(text: Any, file: InputFile, types: pa.Schema) -> Any:
     )
 
 
-def _open_json(text: Any, file: InputFile, types: pa.Schema) -> Any:
-    if file.format is InputFormat.json and not _is_lines(text):
-        text = io.BufferedReader(DocumentLines(text), _BLOCK_BYTES)
-        if not text.peek(1):  # an array of nothing
-            return pa.RecordBatchReader.from_batches(pa.schema([]), [])
+def _open_json(text: Any, types: pa.Schema) -> Any:
     # "infer" keeps fields that the schema does not have, so that the writer can refuse them by name
     parse = pa.json.ParseOptions(explicit_schema=types, unexpected_field_behavior="infer")
     return pa.json.open_json(text, pa.json.ReadOptions(block_size=_BLOCK_BYTES), parse)

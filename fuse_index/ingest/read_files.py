@@ -112,13 +112,15 @@ class InputFiles:
         for file in self.files:
             done = 0
             stream = self._opened.pop(file.name, None) or open_input_file(file, self.schema)
-            with naming(file):
-                for batch in stream.batches:
-                    yield from _conform(batch, self.schema, file)
-                    position = min(stream.position(), file.size or 0)
-                    advance(max(position - done, 0))
-                    done = max(position, done)
-            stream.close()
+            try:
+                with naming(file):
+                    for batch in stream.batches:
+                        yield from _conform(batch, self.schema, file)
+                        position = min(stream.position(), file.size or 0)
+                        advance(max(position - done, 0))
+                        done = max(position, done)
+            finally:
+                stream.close()
             advance((file.size or done) - done)
 
 
