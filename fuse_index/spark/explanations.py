@@ -64,7 +64,8 @@ def _explanation_of(line: dict[str, Any]) -> Explanation:
         raise InputError("this DataFrame was made by another Python process: read the table again here")
     explanation = session.callback.explain(line["request"])
     unpushed = tuple(
-        Vote(text, "", "", Reason.NOT_PUSHED, "Spark kept it to itself") for text in line.get("unpushed", ())
+        Vote(text, "", "", Reason.NOT_PUSHED, why or "Spark kept it to itself")
+        for text, why in line.get("unpushed", {}).items()
     )
     return replace(explanation, votes=(*explanation.votes, *unpushed))
 

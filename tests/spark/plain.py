@@ -43,6 +43,9 @@ class Judge:
     def answer_aggregate(self, question: Mapping[str, Any]) -> AggregateReply:
         return AggregateReply(self.say(question["filters"]), None, NOTHING)
 
+    def may_prune_by_keys(self, question: Mapping[str, Any]) -> list[bool]:
+        return [True] * len(question["keys"])
+
     def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
         if isinstance(self.next, Exception):
             raise self.next

@@ -38,7 +38,30 @@ import scala.collection.immutable.Seq;
  */
 public class BroadcastKeys {
   /** On the relation of a scan: what is known of the columns that it waits for. Set anew whenever a whole plan is planned. */
-  private static final TreeNodeTag<List<Expression>> KNOWN = new TreeNodeTag<List<Expression>>("fuse_index.known_keys");
+  private static final TreeNodeTag<List<Known>> KNOWN = new TreeNodeTag<List<Known>>("fuse_index.known_keys");
+
+  /** What a filter over a scan waited for: `membership`, `term IN (keys)`. */
+  public static class Known {
+    final DynamicPruningSubquery filter;
+    final Expression membership;
+
+    Known(DynamicPruningSubquery filter, Expression membership) {
+      this.filter = filter;
+      this.membership = membership;
+    }
+  }
+
+  /** Takes out the filters of which the keys are known: the scan is told of them. */
+  public static class DropKnown extends DropConjuncts {
+    private final List<Known> known;
+
+    public DropKnown(List<Known> known) { this.known = known; }
+
+    protected boolean drops(Expression conjunct, Filter filter) {
+      for (Known each : known) if (each.filter == conjunct) return true;
+      return false;
+    }
+  }
 
   /** Binds columns to the places where a plan gives them. */
   public static class Bind extends NodeRewrite<Expression> {
@@ -58,8 +81,25 @@ public class BroadcastKeys {
   /** The scan of a relation, told of the keys that are known; itself if none are. */
   public static FuseScan scanOf(LogicalPlan relation) {
     FuseScan scan = FuseScan.below(relation);
-    scala.Option<List<Expression>> known = relation.getTagValue(KNOWN);
-    return scan == null || known.isEmpty() ? scan : scan.withKeys((List<Expression>) known.get());
+    List<Known> known = scan == null ? new ArrayList<Known>() : known(relation);
+    if (known.isEmpty()) return scan;
+    List<Expression> memberships = new ArrayList<Expression>();
+    for (Known each : known) memberships.add(each.membership);
+    return scan.withKeys(memberships);
+  }
+
+  /** A plan whose scan is told of the keys that are known, in the place of the filters that wait for them; null if none are. */
+  public static LogicalPlan told(LogicalPlan plan) {
+    LogicalPlan relation = RowsPlan.relationBelow(plan);
+    FuseScan scan = scanOf(relation);
+    if (scan == FuseScan.below(relation)) return null;
+    LogicalPlan told = (LogicalPlan) plan.transformDown(new DropKnown(known(relation)));
+    return (LogicalPlan) told.transformDown(new DriverRows.ReplaceScan(scan.replaceIn(relation)));
+  }
+
+  private static List<Known> known(LogicalPlan relation) {
+    scala.Option<List<Known>> known = relation.getTagValue(KNOWN);
+    return known.isEmpty() ? new ArrayList<Known>() : (List<Known>) known.get();
   }
 
   /** Finds out, for each scan of a whole plan, which keys are known. */
@@ -97,28 +137,21 @@ public class BroadcastKeys {
   private static void tell(LogicalPlan side, BroadcastQueryStageExec stage, Seq<Expression> keys) {
     if (stage == null) return;
     if (side instanceof Filter && FuseScan.below(((Filter) side).child()) != null) {
-      List<Expression> known = new ArrayList<Expression>();
+      List<Known> all = new ArrayList<Known>(known(((Filter) side).child()));
       for (Expression conjunct : ImpliedFilter.conjuncts(((Filter) side).condition())) {
         Expression membership = conjunct instanceof DynamicPruningSubquery ? membership((DynamicPruningSubquery) conjunct, stage, keys) : null;
-        if (membership != null) known.add(membership);
+        if (membership != null) all.add(new Known((DynamicPruningSubquery) conjunct, membership));
       }
-      if (!known.isEmpty()) add(((Filter) side).child(), known);
+      ((Filter) side).child().setTagValue(KNOWN, all);
       return;
     }
     for (LogicalPlan child : ScalaLists.toJava(side.children())) if (RuntimePruneRule.passesRows(side, child)) tell(child, stage, keys);
   }
 
-  private static void add(LogicalPlan relation, List<Expression> found) {
-    scala.Option<List<Expression>> before = relation.getTagValue(KNOWN);
-    List<Expression> all = before.isEmpty() ? new ArrayList<Expression>() : new ArrayList<Expression>((List<Expression>) before.get());
-    all.addAll(found);
-    relation.setTagValue(KNOWN, all);
-  }
-
-  /** `column IN (keys)`, if the filter waits for those of this stage, and they are few; else null. */
+  /** `term IN (keys)`, if the filter waits for those of this stage, and they are few; else null. */
   private static Expression membership(DynamicPruningSubquery filter, BroadcastQueryStageExec stage, Seq<Expression> keys) {
     List<Object> numbers = ScalaLists.toJava(filter.broadcastKeyIndices());
-    if (numbers.size() != 1 || !(filter.pruningKey() instanceof Attribute) || !isSame(filter.buildKeys(), keys)) return null;
+    if (numbers.size() != 1 || !isSame(filter.buildKeys(), keys)) return null;
     HashedRelation relation = relation(stage, keys);
     int number = ((Integer) numbers.get(0)).intValue();
     List<Expression> values = relation == null ? null : values(relation, keys, number);

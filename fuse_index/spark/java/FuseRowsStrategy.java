@@ -9,7 +9,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.collection.immutable.Seq;
 
-/** Plans what the driver may evaluate, over scans of which votes leave little, as rows that it reads by itself. */
+/**
+ * Plans what the driver may evaluate, over scans of which votes leave little, as rows that it reads by itself; and over scans of which
+ * keys are known by now that they waited for, what executors read by these.
+ */
 public class FuseRowsStrategy extends SparkStrategy {
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
   /** Set while a thread plans what executors do where the driver cannot. */
@@ -37,6 +40,12 @@ public class FuseRowsStrategy extends SparkStrategy {
   }
 
   private SparkPlan planned(LogicalPlan plan) {
+    SparkPlan onDriver = plannedOnDriver(plan);
+    LogicalPlan told = onDriver == null ? BroadcastKeys.told(plan) : null;
+    return told == null ? onDriver : forExecutors(told);
+  }
+
+  private SparkPlan plannedOnDriver(LogicalPlan plan) {
     RowsPlan rows = RowsPlan.of(plan);
     if (rows == null) return null;
     RowLimits limits = RowLimits.ofSession();

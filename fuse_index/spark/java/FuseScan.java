@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Set;
+import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -24,6 +25,7 @@ import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.Utils;
@@ -43,6 +45,9 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   }
 
   private static final double PAGES_OF_ZONE = 8.0;
+  /** A scan waits for keys of joins only if reading costs at least as much as reading so many bytes: to wait costs some hundredths of a second. */
+  private static final String LEAST_BYTES = "spark.fuse.index.join.minScanBytes";
+  private static final String DEFAULT_LEAST_BYTES = "33554432";
 
   public final TableSnapshot snapshot;
   private final SparkSession session;
@@ -274,6 +279,15 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** Of the widths of columns Spark knows a guess, as it does for its own files; a row has 8 bytes besides. */
   private long bytesOf(BlockMask votes, double width) {
     return (long) (rangeBytes(votes) * (width + 8.0) / (snapshot.schema.defaultSize() + 8.0));
+  }
+
+  /** Why it does not pay to wait for the keys that a join compares with `key`; null if it does. */
+  public String refusalOfKeys(Expression key) {
+    BlockMask votes = votes();
+    String least = SQLConf.get().getConfString(LEAST_BYTES, DEFAULT_LEAST_BYTES);
+    long cost = readBytes(votes) + blocks(votes).size() * SQLConf.get().filesOpenCostInBytes();
+    if (cost < JavaUtils.byteStringAsBytes(least)) return "what is left is read sooner than keys are had (" + LEAST_BYTES + ")";
+    return snapshot.mayPruneByKeys(key) ? null : "no index understands it, and by their bounds most zones may hold any key";
   }
 
   public NamedReference[] filterAttributes() {

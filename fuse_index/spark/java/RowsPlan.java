@@ -23,17 +23,8 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
  */
 public class RowsPlan {
   /** Takes out conditions that spare the reading of rows, and that the join repeats for which they were made. */
-  public static class DropPruning extends NodeRewrite<LogicalPlan> {
-    protected Object rewrite(Object node) {
-      if (!(node instanceof Filter)) return null;
-      Expression left = null;
-      boolean any = false;
-      for (Expression conjunct : ImpliedFilter.conjuncts(((Filter) node).condition())) {
-        if (conjunct instanceof DynamicPruningSubquery) any = true;
-        else left = left == null ? conjunct : new And(left, conjunct);
-      }
-      return !any ? null : left == null ? ((Filter) node).child() : new Filter(left, ((Filter) node).child());
-    }
+  public static class DropPruning extends DropConjuncts {
+    protected boolean drops(Expression conjunct, Filter filter) { return conjunct instanceof DynamicPruningSubquery; }
   }
 
   /** The plan without what only spares the reading of rows. */

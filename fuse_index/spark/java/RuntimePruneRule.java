@@ -3,14 +3,17 @@ import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
 import org.apache.spark.sql.catalyst.plans.Inner$;
@@ -50,8 +53,6 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   private static final String DEFAULT_LEAST_BYTES = "67108864";
   /** Of a side whose scans wait for other sides themselves, so many deep: Spark plans each side once more for each scan that waits for it. */
   private static final int MAX_NESTING = 2;
-  /** A table of one block that is smaller is read sooner than asked about. */
-  private static final long LEAST_BLOCK_BYTES = 1L << 20;
   /** Newer versions of Spark hand the value of a scalar subquery to the scan by themselves, and run it once. */
   private static final boolean SPARK_PASSES_VALUES = hasMethod(DataSourceV2Strategy$.class, "translateScalarSubqueryFilterV2");
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
@@ -72,10 +73,18 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
   }
 
+  /** Takes out filters that Spark put over scans by itself, which know no reason to wait for them. */
+  public static class DropIdle extends DropConjuncts {
+    protected boolean drops(Expression conjunct, Filter filter) {
+      FuseScan scan = conjunct instanceof DynamicPruningSubquery ? FuseScan.below(filter.child()) : null;
+      return scan != null && scan.refusalOfKeys(((DynamicPruningSubquery) conjunct).pruningKey()) != null;
+    }
+  }
+
   protected LogicalPlan rewrite(LogicalPlan plan) {
     try {
       if (plan.isStreaming() || !SQLConf.get().dynamicPartitionPruningEnabled()) return plan;
-      LogicalPlan joined = (LogicalPlan) plan.transformUp(new PruneJoins());
+      LogicalPlan joined = (LogicalPlan) plan.transformDown(new DropIdle()).transformUp(new PruneJoins());
       return SPARK_PASSES_VALUES ? joined : (LogicalPlan) joined.transformDown(new PruneComparisons());
     } catch (Exception failure) {
       LOG.warn("keys of joins do not reach indexes: " + failure);
@@ -139,8 +148,8 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     if (nesting(other) >= MAX_NESTING) return side;
     for (int i = 0; i < keys.length(); i++) {
       Expression key = withoutNormalization((Expression) keys.apply(i));
-      if (!(key instanceof Attribute)) continue;
-      LogicalPlan more = pruneScan(pruned, (Attribute) key, other, otherKeys, i);
+      if (!mayAsk(key)) continue;
+      LogicalPlan more = pruneScan(pruned, key, other, otherKeys, i);
       if (more != null) pruned = more;
     }
     return pruned;
@@ -153,14 +162,41 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     return inner;
   }
 
+  /** Whether a scan can be told of keys for it: of a column; or, where adaptive execution knows them before it plans the scan, of a term. */
+  private static boolean mayAsk(Expression key) {
+    if (key instanceof Attribute) return true;
+    return SQLConf.get().adaptiveExecutionEnabled() && key.deterministic() && !SubqueryExpression.hasSubquery(key) && !key.references().isEmpty();
+  }
+
+  /** What the term is, in the columns below a projection; null if it cannot be moved there. */
+  private static Expression below(Project project, Expression term) {
+    Expression moved = (Expression) term.transformUp(new ReplaceAliases(project));
+    return mayAsk(moved) ? moved : null;
+  }
+
+  /** Puts what a projection makes in the place of the columns that it makes of it. */
+  public static class ReplaceAliases extends NodeRewrite<Expression> {
+    private final Project project;
+
+    public ReplaceAliases(Project project) { this.project = project; }
+
+    protected Object rewrite(Object node) {
+      if (!(node instanceof Attribute)) return null;
+      for (NamedExpression column : ScalaLists.toJava(project.projectList())) {
+        if (column instanceof Alias && column.exprId().equals(((Attribute) node).exprId())) return ((Alias) column).child();
+      }
+      return null;
+    }
+  }
+
   /** The plan, with a filter right over the scan that gives `key`; null if there is none whose rows come through, or it has one as good. */
-  private static LogicalPlan pruneScan(LogicalPlan plan, Attribute key, LogicalPlan values, Seq<Expression> valueKeys, int number) {
-    if (!plan.outputSet().contains(key)) return null;
-    if (FuseScan.below(plan) != null && !mayGain(plan)) return null;
-    if (FuseScan.below(plan) != null) return new Filter(membership(key, values, valueKeys, number, !isWorthRunningTwice(values, plan)), plan);
+  private static LogicalPlan pruneScan(LogicalPlan plan, Expression key, LogicalPlan values, Seq<Expression> valueKeys, int number) {
+    if (!key.references().subsetOf(plan.outputSet())) return null;
+    if (FuseScan.below(plan) != null && FuseScan.below(plan).refusalOfKeys(key) != null) return null;
+    if (FuseScan.below(plan) != null) return new Filter(membership(key, values, valueKeys, number, !mayRunTwice(key, values, plan)), plan);
     if (plan instanceof Filter && FuseScan.below(((Filter) plan).child()) != null) {
-      if (!mayGain(((Filter) plan).child())) return null;
-      boolean onlyInBroadcast = !isWorthRunningTwice(values, ((Filter) plan).child());
+      if (FuseScan.below(((Filter) plan).child()).refusalOfKeys(key) != null) return null;
+      boolean onlyInBroadcast = !mayRunTwice(key, values, ((Filter) plan).child());
       List<Expression> others = new ArrayList<Expression>();
       for (Expression conjunct : ImpliedFilter.conjuncts(((Filter) plan).condition())) {
         if (!isMembership(conjunct, key)) others.add(conjunct);
@@ -172,15 +208,11 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) {
       if (!passesRows(plan, child)) continue;
-      LogicalPlan pruned = pruneScan(child, key, values, valueKeys, number);
+      Expression term = plan instanceof Project ? below((Project) plan, key) : key;
+      LogicalPlan pruned = term == null ? null : pruneScan(child, term, values, valueKeys, number);
       if (pruned != null) return replaceChild(plan, child, pruned);
     }
     return null;
-  }
-
-  private static boolean mayGain(LogicalPlan scan) {
-    return FuseScan.below(scan).snapshot.listing.fileCount() > 1
-        || scan.stats().sizeInBytes().compare(scala.math.BigInt.apply(LEAST_BLOCK_BYTES)) >= 0;
   }
 
   /** How deep filters that wait for other plans are nested in a plan: 1 for a filter whose plan has none. */
@@ -211,7 +243,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     return (LogicalPlan) plan.withNewChildren(ScalaLists.toScala(children));
   }
 
-  private static boolean isMembership(Expression conjunct, Attribute key) {
+  private static boolean isMembership(Expression conjunct, Expression key) {
     return conjunct instanceof DynamicPruningSubquery && ((DynamicPruningSubquery) conjunct).pruningKey().semanticEquals(key);
   }
 
@@ -237,6 +269,11 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     return pruneScan(filter, (Attribute) column, subquery.plan(), ScalaLists.toScala(result), 0);
   }
 
+  /** Of what a plan finds that runs for a scan alone, Spark tells the scan only where it is of a column. */
+  private static boolean mayRunTwice(Expression key, LogicalPlan values, LogicalPlan scan) {
+    return key instanceof Attribute && isWorthRunningTwice(values, scan);
+  }
+
   /** A plan that runs once more, for a scan alone, must read less than that may spare: a join above it may seem far larger. */
   private static boolean isWorthRunningTwice(LogicalPlan subquery, LogicalPlan scan) {
     if (!isRepeatable(subquery)) return false;
@@ -256,7 +293,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   }
 
   /** `key IN (the values of valueKeys[number] in the rows of `values`)`, to be found out before the scan begins. */
-  private static Expression membership(Attribute key, LogicalPlan values, Seq<Expression> valueKeys, int number, boolean onlyInBroadcast) {
+  private static Expression membership(Expression key, LogicalPlan values, Seq<Expression> valueKeys, int number, boolean onlyInBroadcast) {
     // By type, because it gained a parameter between versions of Spark.
     Constructor<?> constructor = DynamicPruningSubquery.class.getConstructors()[0];
     Object[] arguments = new Object[constructor.getParameterTypes().length];

@@ -5,6 +5,7 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -40,7 +41,7 @@ public class ScanReport {
 
   private ScanReport() {}
 
-  /** A JSON list of {"voter", "request", "unpushed"}; equal ones once. */
+  /** A JSON list of {"voter", "request", "unpushed": {condition: why, or ""}}; equal ones once. */
   public static String of(SparkPlan plan) {
     ScanReport report = new ScanReport();
     report.walk(plan);
@@ -100,15 +101,30 @@ public class ScanReport {
     List<Expression> filters = fuse.filters();
     Set<ExprId> output = new HashSet<ExprId>();
     for (Attribute column : ScalaLists.toJava(scan.output())) output.add(column.exprId());
-    Set<String> unpushed = new LinkedHashSet<String>();
+    Map<String, String> unpushed = new LinkedHashMap<String, String>();
     for (Expression condition : conditions) {
       boolean asked = isPushed(condition, filters) || isImplied(condition, scan, filters) || isAskedByKeys(condition, scan);
-      if (refersTo(condition, output) && !asked) unpushed.add(condition.sql());
+      if (refersTo(condition, output) && !asked) unpushed.put(condition.sql(), refusal(condition, scan));
     }
     Json line = new Json().open('{').key("voter").text(fuse.snapshot.callbackKey);
-    line.key("request").text(fuse.request()).key("unpushed").open('[');
-    for (String condition : unpushed) line.text(condition);
-    return line.close(']').close('}').toString();
+    line.key("request").text(fuse.request()).key("unpushed").open('{');
+    for (Map.Entry<String, String> condition : unpushed.entrySet()) line.key((String) condition.getKey()).text((String) condition.getValue());
+    return line.close('}').close('}').toString();
+  }
+
+  /** Why a condition was not asked about, as far as the scan knows; else empty. */
+  private static String refusal(Expression condition, BatchScanExec scan) {
+    if (!(condition instanceof EqualTo)) return "";
+    Expression left = ((EqualTo) condition).left();
+    Expression right = ((EqualTo) condition).right();
+    boolean isLeft = isTerm(left, scan);
+    if (isLeft == isTerm(right, scan)) return "";
+    String refusal = ((FuseScan) scan.scan()).refusalOfKeys(isLeft ? left : right);
+    return refusal == null ? "" : refusal;
+  }
+
+  private static boolean isTerm(Expression side, BatchScanExec scan) {
+    return !side.references().isEmpty() && side.references().subsetOf(scan.outputSet());
   }
 
   private static boolean isPushed(Expression condition, List<Expression> filters) {

@@ -3,19 +3,25 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** One version of one of our tables, as Python describes it: which files it has, and what their columns are called. */
 public class TableSnapshot {
+  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
   /** Who answers what is asked about it. */
   public final String callbackKey;
   public final String url;
@@ -36,6 +42,8 @@ public class TableSnapshot {
   public final Set<String> wholeColumns;
   /** Files name columns as they like, and their field ids say which they are. */
   public final boolean byFieldId;
+  /** Whether blocks may be left out by the keys of a join, by what it compares with them, as ExpressionJson writes it. */
+  private final ConcurrentHashMap<String, Boolean> prunedByKeys = new ConcurrentHashMap<String, Boolean>();
 
   private TableSnapshot(String callbackKey, String url, String branch, String mode, String id, FileListing listing, StructType schema,
       StructType declaredSchema, StructType storedSchema, Set<List<String>> unpushablePaths, Set<String> wholeColumns, boolean byFieldId) {
@@ -167,6 +175,25 @@ public class TableSnapshot {
     return new Json().open('{').key("url").text(url).key("snapshot").text(id).key("mode").text(mode)
         .key("context").open('{').key("time_zone").text(session.sessionLocalTimeZone()).key("ansi").bool(session.ansiEnabled())
         .key("case_sensitive").bool(session.caseSensitiveAnalysis()).close('}').key("filters").json(filters);
+  }
+
+  /** Whether an index, or statistics, may leave out blocks by keys that a join compares with `key`; not where nobody can be asked. */
+  public boolean mayPruneByKeys(Expression key) {
+    if (!asksIndexes()) return false;
+    String keys = ExpressionJson.ofOrdered(ScalaLists.toScala(Collections.singletonList(key)), columns());
+    Boolean known = (Boolean) prunedByKeys.get(keys);
+    if (known != null) return known.booleanValue();
+    byte[] reply = null;
+    try {
+      reply = PythonCallback.send(callbackKey, openRequest("[]").key("keys").json(keys).close('}').toString());
+    } catch (InterruptedException cancelled) {
+      Thread.currentThread().interrupt();
+    } catch (Exception failure) {
+      LOG.warn("keys of joins do not reach indexes of " + this + ": " + failure);
+    }
+    boolean may = reply != null && reply[0] == 1 && reply[1] == 1;
+    prunedByKeys.put(keys, Boolean.valueOf(may));
+    return may;
   }
 
   /** The newest snapshot of the branch; this one if that is it, or if no branch is followed. Raises where it cannot be had. */

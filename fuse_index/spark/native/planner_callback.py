@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import inf
@@ -135,6 +135,10 @@ class Planner(Protocol):
         """
         ...
 
+    def may_prune_by_keys(self, request: Mapping[str, Any]) -> Sequence[bool]:
+        """For each term of ``keys``: whether blocks may be left out by the values that a join finds for it."""
+        ...
+
     def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
         """The head of the branch; None if that is ``snapshot``. Raises if the schema is another one by now."""
         ...
@@ -146,11 +150,13 @@ class PlannerCallback:
     A reply begins with byte 1, the number of blocks and a bit for each; or it is byte 0 and the reason why there is no
     mask. To a scan follow, as ints, how many zones are read, how many there are, how many rows match for certain, how
     many are named, and how many ranges; then each range, as longs: block, first byte, number of bytes. All big-endian.
-    Rows are byte 1 and an Arrow stream, and are not remembered.
+    Rows are byte 1 and an Arrow stream, and are not remembered. Of keys of joins it is told by byte 1, and
+    for each by byte 1 if it may leave out blocks, else by 0.
     """
 
     MAX_REMEMBERED_PRUNINGS: ClassVar[int] = 256
     MAX_REMEMBERED_AGGREGATES: ClassVar[int] = 32
+    MAX_REMEMBERED_KEYS: ClassVar[int] = 256
     FAULTY_REPLY_SECONDS: ClassVar[float] = 30.0
     """So long a reply that a fault has spoiled is remembered: for the query that is being planned, and not for ever."""
 
@@ -158,6 +164,7 @@ class PlannerCallback:
         self._planner = planner
         self._aggregates: LruCache[str, tuple[bytes, Explanation]] = LruCache(self.MAX_REMEMBERED_AGGREGATES)
         self._prunings: LruCache[str, tuple[bytes, Explanation]] = LruCache(self.MAX_REMEMBERED_PRUNINGS)
+        self._keys: LruCache[str, bytes] = LruCache(self.MAX_REMEMBERED_KEYS)
 
     def apply(self, request: str) -> bytes:
         try:
@@ -181,6 +188,8 @@ class PlannerCallback:
             )
         if "columns" in request:
             return b"\1" + self._planner.read_rows(request)
+        if "keys" in request:
+            return self._keys.get(text, lambda: b"\1" + bytes(self._planner.may_prune_by_keys(request)))
         return self._cached_reply(text, request)[0]
 
     def _cached_reply(self, text: str, request: Mapping[str, Any]) -> tuple[bytes, Explanation]:

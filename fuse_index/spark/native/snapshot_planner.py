@@ -18,20 +18,22 @@ import pyarrow.compute as pc
 
 from fuse_index.aggregates.sketches import to_spark_sketches
 from fuse_index.errors import InputError, OpaqueError
-from fuse_index.expressions.errors import UnsupportedAggregate
+from fuse_index.expressions.errors import UnsupportedAggregate, UnsupportedExpression
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
-from fuse_index.predicate import Context, Predicate
+from fuse_index.predicate import Context, Predicate, Term
 from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.driver_rows import RowBounds, certain_row_count, named_row_count, read_rows
 from fuse_index.spark.native.file_listing import list_deleted_rows, list_foreign_files, pack_file_listing
+from fuse_index.spark.native.join_keys import may_prune_by_keys
 from fuse_index.spark.native.planner_callback import AggregateReply, LruCache, PruneReply, RefreshReply
 from fuse_index.spark.native.top_rows import decode_top_rows, keep_top_rows
 from fuse_index.spark.native.zone_ranges import partial_ranges
-from fuse_index.sql.catalyst import decode_aggregation, decode_filter
+from fuse_index.sql.catalyst import decode_aggregation, decode_catalyst_term, decode_filter
+from fuse_index.sql.catalyst_terms import CatalystTree
 from fuse_index.table.table import Table
 from fuse_storage import BlockFrame, SchemaError, StoredTable
 
@@ -105,6 +107,11 @@ class SnapshotPlanner:
         plan, engine = self._small_plans.get(_plan_key(request), lambda: self._plan(request))
         bounds = RowBounds(request["max_bytes"], request["seconds"], request["exact"])
         return read_rows(plan, request["columns"], engine.functions, bounds)
+
+    def may_prune_by_keys(self, request: Mapping[str, Any]) -> list[bool]:
+        table, _, engine = self._decode(request)
+        terms = [_term_or_none(tree, table, engine.context) for tree in request["keys"]]
+        return [term is not None and may_prune_by_keys(table, term, engine) for term in terms]
 
     def _plan(self, request: Mapping[str, Any]) -> tuple[ScanPlan[BlockFrame], Engine]:
         """What the filters have to read, and the first rows alone where no more are wanted."""
@@ -194,6 +201,13 @@ class SnapshotPlanner:
         seals = np.where(blocks.foreign.mask, 0, blocks.seals)  # theirs is of the footer, which Spark's reader reads
         hadoop_paths = [_hadoop_path(path, scheme) for path in paths]
         return pack_file_listing(hadoop_paths, sizes, seals, foreign, list_deleted_rows(table))
+
+
+def _term_or_none(tree: CatalystTree, table: StoredTable, context: Context) -> Term | None:
+    try:
+        return decode_catalyst_term(tree, table.snapshot.schema, context)
+    except UnsupportedExpression:
+        return None
 
 
 def _plan_key(request: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from tests.spark.executed import PASSES_VALUES, files_read, plan_of
 
 BLOCKS, ROWS = 8, 500
 LEAST_BYTES = "spark.fuse.index.subquery.minScanBytes"
+LEAST_SCAN_BYTES = "spark.fuse.index.join.minScanBytes"
 MAX_ROW_BYTES = "spark.fuse.index.rows.maxBytes"
 KEYS = np.random.default_rng(3).permutation(BLOCKS * ROWS)
 
@@ -29,12 +30,15 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
             "k": pa.array([None if i % 97 == 0 else int(KEYS[i]) for i in ids], pa.int64()),
             "name": [f"n{KEYS[i]}" for i in ids],
             "half": KEYS / 2,
+            "number": pa.array(KEYS, pa.int32()),
+            "doc": [f'{{"n": "n{key}"}}' for key in KEYS],
         }
     )
     table = fuse.create_table(folder, rows.schema, properties={"block_rows": ROWS})
     table.append(rows)
-    for column in ("k", "name", "half"):
+    for column in ("k", "name", "half", "number"):
         table.create_index(f"by_{column}", "bloom", [column], fpp=0.0001)
+    table.create_index("by_path", "json_path", ["doc"], paths=["$.n"])
     fuse_spark.read(spark, folder).createOrReplaceTempView("big")
     pq.write_table(rows, f"{folder}.parquet")
     spark.read.parquet(f"{folder}.parquet").createOrReplaceTempView("big_plain")
@@ -70,6 +74,15 @@ ONE_BLOCK = [
     "SELECT id FROM {big} WHERE k = (SELECT min(k2) FROM small)",
     "SELECT id FROM {big} WHERE (SELECT max(name2) FROM small) = name AND id >= 0",
 ]
+TERMS = [
+    "SELECT id, tag FROM {big} JOIN small ON get_json_object(doc, '$.n') = name2",
+    "SELECT id FROM {big} WHERE get_json_object(doc, '$.n') IN (SELECT name2 FROM small)",
+    "SELECT i, tag FROM (SELECT id AS i, get_json_object(doc, '$.n') AS n FROM {big}) JOIN small ON n = name2",
+    "SELECT id, tag FROM {big} JOIN small ON number = k2",
+    "SELECT i, tag FROM (SELECT id AS i, k AS kk FROM {big}) JOIN small ON kk = k2",
+    "SELECT id FROM (SELECT id, name FROM {big} JOIN small ON number = k2) JOIN small b ON name = name2",
+]
+"""Joins by what a query makes of columns, of which an index knows it, or what it is made of."""
 NO_BLOCK = [
     "SELECT id FROM {big} JOIN nothing ON k = k3",
     "SELECT id FROM {big} WHERE k = (SELECT max(k3) FROM nothing)",
@@ -81,12 +94,14 @@ EVERY_BLOCK = [
     "SELECT id FROM {big} WHERE k NOT IN (SELECT k2 FROM small)",
     "SELECT id, tag FROM {big} JOIN small ON k <=> k2",
     "SELECT id, tag FROM {big} JOIN small ON k % 5000 = k2",
+    "SELECT id, tag FROM {big} RIGHT JOIN small ON get_json_object(doc, '$.n') = name2",
     "SELECT id, what FROM {big} LEFT JOIN nothing ON k = k3",
     "SELECT id FROM {big} WHERE k = (SELECT max(id) FROM range(9) WHERE rand() + id >= 0)",
 ]
 
 
-@pytest.mark.parametrize("query", ONE_BLOCK)
+@pytest.mark.any_spark
+@pytest.mark.parametrize("query", [*ONE_BLOCK, *TERMS])
 def test_keys_of_the_small_side_choose_blocks(tables: SparkSession, query: str) -> None:
     assert files_read(compare(tables, query)) == 1
 
@@ -102,7 +117,7 @@ def test_rows_without_a_match_that_the_query_keeps_are_read(tables: SparkSession
 
 
 @pytest.mark.any_spark
-@pytest.mark.parametrize("query", [*ONE_BLOCK, *NO_BLOCK, *EVERY_BLOCK])
+@pytest.mark.parametrize("query", [*ONE_BLOCK, *TERMS, *NO_BLOCK, *EVERY_BLOCK])
 @pytest.mark.parametrize("setting", ["spark.sql.adaptive.enabled", "spark.sql.exchange.reuse"])
 def test_rows_are_the_same_under_other_planners(tables: SparkSession, query: str, setting: str) -> None:
     tables.conf.set(setting, "false")
@@ -116,7 +131,7 @@ def test_rows_are_the_same_under_other_planners(tables: SparkSession, query: str
 @pytest.mark.parametrize(
     ("query", "blocks"),
     [
-        *((query, 1) for query in ONE_BLOCK),
+        *((query, 1) for query in [*ONE_BLOCK, *TERMS]),
         *((query, 0) for query in NO_BLOCK),
         *((query, BLOCKS) for query in EVERY_BLOCK),
     ],
@@ -131,6 +146,19 @@ def test_executors_read_by_the_same_keys(tables: SparkSession, query: str, block
         tables.conf.unset(MAX_ROW_BYTES)
 
 
+@pytest.mark.any_spark
+@pytest.mark.parametrize("query", [*ONE_BLOCK, *TERMS])
+def test_rows_are_the_same_where_sides_are_shuffled(tables: SparkSession, query: str) -> None:
+    compare(tables, query.replace("SELECT", "SELECT /*+ SHUFFLE_HASH(small), SHUFFLE_MERGE(b) */", 1))
+
+
+@pytest.mark.any_spark
+@pytest.mark.parametrize("key", ["k = k2", "get_json_object(doc, '$.n') = name2"])
+def test_rows_are_the_same_where_a_scan_is_shuffled_below_the_join(tables: SparkSession, key: str) -> None:
+    shuffled = "SELECT /*+ MERGE(a, b) */ a.* FROM {big} a JOIN {big} b ON a.id = b.id + 1"
+    compare(tables, f"SELECT id, tag FROM ({shuffled}) JOIN small ON {key}")
+
+
 def test_a_join_of_a_table_with_itself(tables: SparkSession) -> None:
     found = compare(tables, "SELECT a.id, b.id FROM {big} a JOIN {big} b ON a.k = b.k WHERE b.id = 77")
 
@@ -143,6 +171,25 @@ def test_what_a_join_removed_is_explained(tables: SparkSession) -> None:
 
     assert explained.blocks.kept == 1
     assert "IN (" in str(explained)
+
+
+JOIN = "SELECT id FROM {big} JOIN small ON %s = k2"
+
+
+@pytest.mark.any_spark
+def test_a_scan_does_not_wait_for_keys_by_which_nothing_can_go(tables: SparkSession) -> None:
+    unknown = compare(tables, JOIN % "k % 4000")
+    known = compare(tables, JOIN % "k")
+    tables.conf.set(LEAST_SCAN_BYTES, "1g")
+    try:
+        small = compare(tables, JOIN % "k")
+        assert LEAST_SCAN_BYTES in str(fuse_spark.explain(small))
+    finally:
+        tables.conf.set(LEAST_SCAN_BYTES, "0")
+
+    waits = ["dynamicpruning" in str(found._jdf.queryExecution().optimizedPlan()) for found in (unknown, known, small)]
+    assert waits == [False, True, False]
+    assert "no index understands it" in str(fuse_spark.explain(unknown))
 
 
 def test_for_a_small_scan_no_subquery_is_run_twice(tables: SparkSession) -> None:

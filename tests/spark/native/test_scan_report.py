@@ -54,7 +54,7 @@ def test_conditions_that_spark_keeps_to_itself_are_named(
     [scan] = asked_by(joined)
     assert scan["nodes"] == ["GreaterThan", "IsNotNull"]
     assert len(scan["unpushed"]) == 1  # of the join it is told the keys
-    assert "pythonUDF" in scan["unpushed"][0]
+    assert "pythonUDF" in next(iter(scan["unpushed"]))
 
     newest = spark.sql("SELECT * FROM native WHERE id = (SELECT max(id) FROM native)")
     [outer, inner] = asked_by(newest)
@@ -63,7 +63,7 @@ def test_conditions_that_spark_keeps_to_itself_are_named(
     [outer, _] = asked_by(newest)
     # Eight small files are not worth running a subquery a second time for its value.
     assert len(outer["unpushed"]) == (0 if PASSES_VALUES else 1)
-    assert asked_by(plain.filter("id = 4"))[0]["unpushed"] == []
+    assert asked_by(plain.filter("id = 4"))[0]["unpushed"] == {}
 
 
 def test_a_join_of_which_keys_are_asked_is_not_called_spark_s_own(spark: SparkSession, plain_view: str) -> None:
@@ -74,6 +74,6 @@ def test_a_join_of_which_keys_are_asked_is_not_called_spark_s_own(spark: SparkSe
         if executed:
             keyed.collect()
         asking, asked = sorted(asked_by(keyed), key=lambda scan: "EqualTo" in scan["nodes"])
-        assert asking["unpushed"] == []
+        assert asking["unpushed"] == {}
         assert len(asked["unpushed"]) == 1  # by whose keys nothing is asked
     assert "In" in asking["nodes"]

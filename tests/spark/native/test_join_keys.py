@@ -1,0 +1,90 @@
+"""Whether keys of a join could leave anything out is known before there are any."""
+
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fuse_index as fuse
+from fuse_index.indexes.engine import Engine
+from fuse_index.predicate import Cast, Column, JsonPath, Literal, Term
+from fuse_index.spark.native.join_keys import may_prune_by_keys
+
+BLOCKS, ROWS = 6, 200
+RISING = np.arange(BLOCKS * ROWS)
+SHUFFLED = np.random.default_rng(7).permutation(RISING)
+FIRST = date(2020, 1, 1)
+
+
+def judge(folder: Path, values: Any, term: Term | None = None, *indexes: tuple[str, dict[str, Any]]) -> bool:
+    """The judgement on a table with one column ``v``, by default on the column itself."""
+    rows = pa.table({"v": values})
+    table = fuse.create_table(str(folder / "t"), rows.schema, properties={"block_rows": ROWS})
+    table.append(rows)
+    for kind, options in indexes:
+        table.create_index(kind, kind, ["v"], **options)
+    return may_prune_by_keys(table.stored, term or Column(("v",), rows.schema.field("v").type), Engine(table.host))
+
+
+ORDERED = {
+    "integers": pa.array(RISING),
+    "floats": pa.array(RISING / 3),
+    "texts": pa.array([f"{number:06}" for number in RISING]),
+    "bytes": pa.array([b"%06d" % number for number in RISING]),
+    "days": pa.array([FIRST + timedelta(int(number)) for number in RISING]),
+    "times": pa.array(RISING * 1_000_000, pa.timestamp("us", "UTC")),
+    "decimals": pa.array([Decimal(int(number)) for number in RISING], pa.decimal128(10, 0)),
+    "nulls among them": pa.array([None if number % 50 == 0 else int(number) for number in RISING]),
+    "nulls alone in one block": pa.array([None if number < ROWS else int(number) for number in RISING]),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_keys_of_a_column_whose_blocks_differ_may_prune(tmp_path: Path, name: str) -> None:
+    assert judge(tmp_path, ORDERED[name])
+
+
+UNORDERED = {
+    "integers": pa.array(SHUFFLED),
+    "texts": pa.array([f"{number:06}" for number in SHUFFLED]),
+    "one value": pa.array(np.zeros(len(RISING), np.int64)),
+    "booleans": pa.array(SHUFFLED % 2 == 0),
+    "no value": pa.nulls(len(RISING), pa.int64()),
+    "lists": pa.array([[int(number)] for number in RISING]),
+}
+
+
+@pytest.mark.parametrize("name", UNORDERED)
+def test_keys_of_a_column_in_no_order_prune_nothing(tmp_path: Path, name: str) -> None:
+    assert not judge(tmp_path, UNORDERED[name])
+
+
+@pytest.mark.parametrize("name", ["integers", "texts"])
+def test_an_index_makes_them_prune(tmp_path: Path, name: str) -> None:
+    assert judge(tmp_path, UNORDERED[name], None, ("bloom", {}))
+
+
+def test_terms_are_judged_by_who_understands_them(tmp_path: Path) -> None:
+    number, text = Column(("v",), pa.int64()), Column(("v",), pa.string())
+    documents = pa.array([f'{{"n": "x{key}"}}' for key in SHUFFLED])
+    path, other = JsonPath(text, "$.n"), JsonPath(text, "$.m")
+    by_path = ("json_path", {"paths": ["$.n"]})
+
+    assert judge(tmp_path / "1", RISING.astype(np.int32), Cast(Column(("v",), pa.int32()), pa.int64()))
+    assert judge(tmp_path / "2", documents, path, by_path)
+    assert not judge(tmp_path / "3", documents, other, by_path)
+    assert not judge(tmp_path / "4", documents, path)
+    assert not judge(tmp_path / "5", RISING, Literal(1, pa.int64()))
+    assert judge(tmp_path / "6", RISING, number)
+
+
+def test_one_zone_is_read_or_not_whatever_the_key(tmp_path: Path) -> None:
+    assert not judge(tmp_path, pa.array([1, 2, 3]))
+
+
+def test_an_empty_table_has_nothing_to_leave_out(tmp_path: Path) -> None:
+    assert not judge(tmp_path, pa.array([], pa.int64()))
