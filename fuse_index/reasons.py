@@ -33,6 +33,8 @@ class Reason(StrEnum):
     """The condition has so many that asking about each would cost more than it saves."""
     NOT_PUSHED = "NOT_PUSHED"
     """Spark kept this predicate to itself: it never reached the planner."""
+    KEYS_AWAITED = "KEYS_AWAITED"
+    """A join, whose keys are asked about while the query runs: before, nobody knows them."""
 
 
 FAULTS = frozenset({Reason.CORRUPT, Reason.PAYLOAD_MISSING, Reason.PLUGIN_ERROR, Reason.TIMEOUT})

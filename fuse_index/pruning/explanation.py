@@ -81,6 +81,8 @@ class TailUse:
 class Explanation:
     """What a plan reads of a snapshot, and which index removed how much.
 
+    ``table``: its URL, or its name where the query has one; ``alias``: what the query calls it, if it does.
+
     ``tail``: of these blocks those that no index knows yet, where there are any. ``rows`` counts the rows of kept zones
     (or fewer, where an index knew rows); ``bytes`` those of the block files.
     """
@@ -95,10 +97,14 @@ class Explanation:
     votes: tuple[Vote, ...] = ()
     seconds: float = 0.0
     tail: TailUse | None = None
+    table: str = ""
+    alias: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, with the keys that design promises."""
         return {
+            "table": self.table,
+            **({"alias": self.alias} if self.alias else {}),
             "snapshot": self.snapshot,
             "where": None if self.predicate is None else predicate_sql(self.predicate),
             **{level: totals.to_dict() for level, totals in self._levels()},
@@ -112,6 +118,11 @@ class Explanation:
         """Whether an index that could have said something failed to: another try may tell more."""
         return any(vote.reason in FAULTS for vote in self.votes)
 
+    @property
+    def called(self) -> str:
+        """The table, and what the query calls it."""
+        return f"{self.table} AS {self.alias}" if self.alias else self.table
+
     def _levels(self) -> list[tuple[str, Totals]]:
         return [
             ("segments", self.segments),
@@ -123,6 +134,7 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [
+            f"table    {self.called}",
             f"snapshot {self.snapshot}",
             f"where    {predicate_sql(self.predicate) if self.predicate is not None else '(everything)'}",
         ]
@@ -152,7 +164,7 @@ class Explanation:
             cells = (vote.leaf, vote.index, vote.kind, vote.reason.value, *removed, vote.detail)
             why.add_row(*(cell.replace("[", r"\[") for cell in cells))
         tail = [] if self.tail is None else [f"tail {self.tail}"]
-        return Group(f"snapshot {self.snapshot}", reading, *tail, why)
+        return Group(f"table    {self.called}", f"snapshot {self.snapshot}", reading, *tail, why)
 
     def _repr_html_(self) -> str:
         reading = "".join(
@@ -161,6 +173,7 @@ class Explanation:
         why = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows())
         tail = "" if self.tail is None else f"<p>tail {self.tail}</p>"
         return (
+            f"<p>table <code>{escape(self.called)}</code></p>"
             f"<p>snapshot <code>{escape(self.snapshot)}</code></p><table><tr><th></th><th>to "
             f"read</th><th>of</th></tr>{reading}</table>{tail}"
             f"<table><tr><th>predicate</th><th>index</th><th>reason</th><th>effect</th></tr>{why}</table>"

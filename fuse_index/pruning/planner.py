@@ -275,6 +275,7 @@ def _explain(
         votes=tuple(trace.to_votes()),
         seconds=0.0,
         tail=tail_use(table, blocks),
+        table=table.store.url,
     )
 
 

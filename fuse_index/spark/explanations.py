@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.errors import InputError
 from fuse_index.pruning.explanation import Explanation, Vote
@@ -53,8 +53,22 @@ def explain(df: DataFrame) -> Explanation | Explanations:
         ]
     )
     if not explanations:
-        raise InputError("no scan in this plan comes from fuse_index.spark.read: nothing to explain")
+        raise InputError("nothing to explain: this query scans no table of ours, or none that is read natively")
     return explanations[0] if len(explanations) == 1 else explanations
+
+
+def explain_query(spark: SparkSession, text: str) -> Explanation | Explanations:
+    """What indexes would remove from the scans of a query; nothing runs.
+
+    Raises InputError for a statement that is no query, what Spark raises for text that it does not understand, and as
+    ``explain`` does.
+    """
+    if not text.strip():
+        raise InputError("query is empty: give the text of a SELECT")
+    planned = jvm_bridge(spark).query(spark._jsparkSession, text)
+    if planned is None:
+        raise InputError(f"{text!r} is no query, and was not run: give the text of a SELECT")
+    return explain(DataFrame(planned, spark))
 
 
 def _explanation_of(line: dict[str, Any]) -> Explanation:
@@ -67,7 +81,17 @@ def _explanation_of(line: dict[str, Any]) -> Explanation:
         Vote(text, "", "", Reason.NOT_PUSHED, why or "Spark kept it to itself")
         for text, why in line.get("unpushed", {}).items()
     )
-    return replace(explanation, votes=(*explanation.votes, *unpushed))
+    awaited = tuple(
+        Vote(text, "", "", Reason.KEYS_AWAITED, "its keys are asked about while the query runs")
+        for text in line.get("awaited", ())
+    )
+    table, alias = line.get("table", explanation.table), line.get("alias", "")
+    return replace(
+        explanation,
+        votes=(*explanation.votes, *unpushed, *awaited),
+        table=table,
+        alias="" if alias == table.rpartition(".")[2] else alias,
+    )
 
 
 def _aggregate_votes(aggregate: dict[str, Any]) -> tuple[Vote, ...]:

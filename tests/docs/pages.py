@@ -37,6 +37,7 @@ _VARYING = [
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)"), "<time>"),
     (re.compile(r"\b(\d+(?:\.\d+)? (?:k|M|G)?B)\b"), "<bytes>"),
     (re.compile(r"^(│ bytes +│|bytes +\d)[^\n]*", re.MULTILINE), "<bytes>"),
+    (re.compile(r"^table +\S*/", re.MULTILINE), "table "),
     (re.compile(r"[ ─━]{2,}"), " "),
 ]
 """What differs from run to run, and the room that it takes."""

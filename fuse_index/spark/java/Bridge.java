@@ -3,6 +3,8 @@ import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.ExperimentalMethods;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.Row;
@@ -11,8 +13,10 @@ import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.internal.SessionState;
 import scala.collection.mutable.HashMap;
 
 /** All that Python calls: py4j finds methods of objects, and this is the one object of ours in a JVM. */
@@ -42,6 +46,19 @@ public class Bridge {
     TableSnapshot snapshot = TableSnapshot.of(description, listing);
     FuseTable table = new FuseTable((SparkSession) session, snapshot.url, snapshot);
     return Dataset$.MODULE$.ofRows((SparkSession) session, table.relation());
+  }
+
+  /** A DataFrame of a query's text; null if that is a command, which Spark would run to make one. */
+  public Dataset<Row> query(Object session, String text) throws ParseException {
+    SessionState state = ((SparkSession) session).sessionState();
+    LogicalPlan plan = state.executePlan(state.sqlParser().parsePlan(text), CommandExecutionMode.SKIP()).analyzed();
+    return isCommand(plan) ? null : Dataset$.MODULE$.ofRows((SparkSession) session, plan);
+  }
+
+  private static boolean isCommand(LogicalPlan plan) {
+    if (plan instanceof Command) return true;
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (isCommand(child)) return true;
+    return false;
   }
 
   /** The rows that a statement changes, found where they lie in another version; null where its query does not tell where. */

@@ -299,6 +299,9 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** Whether keys of this column's joins were known when it was planned. */
   public boolean knewKeysOf(String column) { return keyColumns.contains(column); }
 
+  /** Whether joins have yet to say what they find out. */
+  public boolean awaitsKeys() { return !filtered && keyColumns.isEmpty(); }
+
   /** Whether keys of this column's joins are asked about: not where they turned out to be too many. */
   public boolean mayAskKeysOf(String column) {
     if (!filtered) return true;

@@ -41,7 +41,13 @@ public class ScanReport {
 
   private ScanReport() {}
 
-  /** A JSON list of {"voter", "request", "unpushed": {condition: why, or ""}}; equal ones once. */
+  /** By what names the columns of a plan are called: `a` of `a.id`. */
+  private final Map<ExprId, String> qualifiers = new HashMap<ExprId, String>();
+
+  /**
+   * A JSON list of {"voter", "request", "table", "alias", "unpushed": {condition: why, or ""}, "awaited": [condition]}; equal ones once.
+   * The last are joins, of which a query that runs will tell the scan the keys.
+   */
   public static String of(SparkPlan plan) {
     ScanReport report = new ScanReport();
     report.walk(plan);
@@ -61,6 +67,7 @@ public class ScanReport {
     else if (plan instanceof ProjectExec) addAliases(((ProjectExec) plan).projectList());
     else if (plan instanceof BaseJoinExec) addJoinConditions((BaseJoinExec) plan);
     else if (plan instanceof EvalPythonExec) addPythonColumns((EvalPythonExec) plan);
+    for (Expression expression : ScalaLists.toJava(plan.expressions())) addQualifiers(expression);
     walkAll(plan.children());
     walkAll(plan.subqueries());
   }
@@ -77,6 +84,12 @@ public class ScanReport {
   private void addAliases(scala.collection.Seq<NamedExpression> columns) {
     for (NamedExpression column : ScalaLists.toJava(columns)) {
       if (column instanceof Alias) origins.put(((Alias) column).exprId(), columnIds(((Alias) column).child()));
+    }
+  }
+
+  private void addQualifiers(Expression expression) {
+    for (Attribute column : ScalaLists.toJava(expression.references().toSeq())) {
+      if (!column.qualifier().isEmpty()) qualifiers.put(column.exprId(), (String) column.qualifier().last());
     }
   }
 
@@ -102,14 +115,26 @@ public class ScanReport {
     Set<ExprId> output = new HashSet<ExprId>();
     for (Attribute column : ScalaLists.toJava(scan.output())) output.add(column.exprId());
     Map<String, String> unpushed = new LinkedHashMap<String, String>();
+    Set<String> awaited = new LinkedHashSet<String>();
     for (Expression condition : conditions) {
-      boolean asked = isPushed(condition, filters) || isImplied(condition, scan, filters) || isAskedByKeys(condition, scan);
-      if (refersTo(condition, output) && !asked) unpushed.put(condition.sql(), refusal(condition, scan));
+      if (!refersTo(condition, output) || isPushed(condition, filters) || isImplied(condition, scan, filters)) continue;
+      if (!isAskedByKeys(condition, scan)) unpushed.put(condition.sql(), refusal(condition, scan));
+      else if (fuse.awaitsKeys()) awaited.add(condition.sql());
     }
     Json line = new Json().open('{').key("voter").text(fuse.snapshot.callbackKey);
-    line.key("request").text(fuse.request()).key("unpushed").open('{');
+    line.key("request").text(fuse.request()).key("table").text(scan.table().name()).key("alias").text(alias(scan)).key("unpushed").open('{');
     for (Map.Entry<String, String> condition : unpushed.entrySet()) line.key((String) condition.getKey()).text((String) condition.getValue());
-    return line.close('}').close('}').toString();
+    line.close('}').key("awaited").open('[');
+    for (String condition : awaited) line.text(condition);
+    return line.close(']').close('}').toString();
+  }
+
+  /** What a query calls the table; empty if nothing that is computed names a column of it. */
+  private String alias(BatchScanExec scan) {
+    for (Attribute column : ScalaLists.toJava(scan.output())) {
+      if (qualifiers.containsKey(column.exprId())) return (String) qualifiers.get(column.exprId());
+    }
+    return "";
   }
 
   /** Why a condition was not asked about, as far as the scan knows; else empty. */

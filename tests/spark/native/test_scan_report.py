@@ -1,11 +1,13 @@
 """What an executed plan asked of our tables, and what it kept from them."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, udf
 
+from fuse_index import spark as fuse_spark
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from tests.spark.executed import PASSES_VALUES
 from tests.spark.plain import names
@@ -77,3 +79,27 @@ def test_a_join_of_which_keys_are_asked_is_not_called_spark_s_own(spark: SparkSe
         assert asking["unpushed"] == {}
         assert len(asked["unpushed"]) == 1  # by whose keys nothing is asked
     assert "In" in asking["nodes"]
+
+
+def test_explanations_name_tables_as_the_query_does(spark: SparkSession, tmp_path: Path) -> None:
+    fuse_spark.install(spark, warehouse=str(tmp_path))
+    spark.conf.set("spark.fuse.index.rows.maxBytes", "0")  # or the driver reads the few rows without waiting
+    try:
+        spark.sql("CREATE NAMESPACE fuse.n")
+        spark.sql("CREATE TABLE fuse.n.big AS SELECT id, id % 7 AS k FROM range(50)")
+        spark.sql("CREATE INDEX by_k ON fuse.n.big USING bloom (k)")
+        spark.sql("CREATE TABLE fuse.n.small AS SELECT 3L AS k2")
+        joined = spark.sql("SELECT b.id FROM fuse.n.big b JOIN fuse.n.small ON b.k = k2 WHERE b.id > 5")
+        big, small = sorted(fuse_spark.explain(joined), key=lambda each: each.table)
+        before = str(big)
+        joined.collect()
+        after = [str(each) for each in fuse_spark.explain(joined)]
+    finally:
+        spark.conf.unset("spark.fuse.index.rows.maxBytes")
+
+    assert [big.called, small.called] == ["fuse.n.big AS b", "fuse.n.small"]
+    assert big.to_dict()["table"] == "fuse.n.big"
+    assert big.to_dict()["alias"] == "b"
+    assert "KEYS_AWAITED" in before
+    assert not any("KEYS_AWAITED" in text for text in after)
+    assert any("k IN (3)" in text for text in after)
