@@ -63,13 +63,20 @@ def to_arrow_schema(schema: spark.StructType) -> pa.Schema:
     )
 
 
+def _comment(field: spark.StructField) -> dict[str, str] | None:
+    return {"comment": field.metadata["comment"]} if "comment" in field.metadata else None
+
+
 def _arrow_type(spark_type: spark.DataType, path: str) -> pa.DataType:
     match spark_type:
         case spark.DecimalType():
             return pa.decimal128(spark_type.precision, spark_type.scale)
         case spark.StructType():
             return pa.struct(
-                [pa.field(f.name, _arrow_type(f.dataType, f"{path}.{f.name}"), f.nullable) for f in spark_type]
+                [
+                    pa.field(f.name, _arrow_type(f.dataType, f"{path}.{f.name}"), f.nullable, _comment(f))
+                    for f in spark_type
+                ]
             )
         case spark.MapType():
             value = pa.field("value", _arrow_type(spark_type.valueType, f"{path}.value"), spark_type.valueContainsNull)

@@ -75,6 +75,12 @@ class Alteration:
 def alteration(table: Table, changes: Sequence[_Change]) -> Alteration:
     """What these changes make of a table. Raises as ``Alteration.add``."""
     made = Alteration(table)
+    dropped = {join_path(change["path"]) for change in changes if change["change"] == "DeleteColumn"}
+    if dropped >= set(table.schema.names) and any(change["change"] == "AddColumn" for change in changes):
+        raise SchemaError(
+            "REPLACE COLUMNS drops all columns, with what rows have in them: add the new ones, then drop the others, "
+            "or say CREATE OR REPLACE TABLE"
+        )
     for change in changes:
         made.add(change)
     return made

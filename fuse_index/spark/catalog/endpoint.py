@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from fuse_index.errors import InputError
@@ -59,7 +61,7 @@ class CatalogEndpoint:
     """What a catalogue answers to its session. Requests come on threads of their own, several at once."""
 
     def __init__(self, spark: SparkSession, names: TableNames) -> None:
-        self._name = names.catalog
+        self._names = names
         self._operations: Mapping[str, Callable[[Mapping[str, Any]], bytes]] = {
             **CatalogRequests(spark, names).operations,
             **NamespaceRequests(names).operations,
@@ -73,5 +75,28 @@ class CatalogEndpoint:
         request = json.loads(body)
         operation = self._operations.get(request["operation"])
         if operation is None:
-            raise InputError(f"the catalogue {self._name!r} has no {request['operation']}")
-        return operation(request)
+            raise InputError(f"the catalogue {self._names.catalog!r} has no {request['operation']}")
+        try:
+            return operation(request)
+        except Py4JJavaError as failure:
+            raise InputError(_root_message(failure)) from failure
+        except Exception as failure:
+            if failure.args and failure.args[0] == str(failure):
+                failure.args = (_in_sql(str(failure), self._names), *failure.args[1:])
+            raise
+
+
+def _root_message(failure: Py4JJavaError) -> str:
+    """What went wrong in the JVM at first, in one line."""
+    cause = failure.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return str(cause.getMessage() or cause.toString()).strip().split("\n")[0]
+
+
+def _in_sql(message: str, names: TableNames) -> str:
+    """A message in the words of a statement: a table that it names goes by its name, and not by its folder."""
+    for url, shown in list(names.shown_by_url.items()):
+        if url in message:  # by itself, and not as the beginning of a file's path
+            message = shown.join(re.split(re.escape(url) + r"(?![/\w.-]\w)", message))
+    return message.replace("look at list_dropped", f"look at CALL {names.catalog}.system.dropped()")

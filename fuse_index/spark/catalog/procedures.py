@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from fuse_index.errors import InputError
 from fuse_index.spark.catalog.metadata_tables import to_arrow_stream
-from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place
+from fuse_index.spark.catalog.table_names import TableNames, TableReference, check_changeable, is_place
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.table.table import Table
-from fuse_storage import Identifier, NotFound
+from fuse_storage import Identifier, NotFound, join_identifier
 
 SYSTEM = "system"
 """The namespace of all procedures."""
@@ -65,6 +65,12 @@ class ProcedureCall:
         parts = tuple(part.strip("`") for part in text.split("."))
         return parts[1:] if len(parts) > 1 and parts[0].lower() == self.names.catalog.lower() else parts
 
+    def former_identifier(self, names: Collection[str]) -> Identifier:
+        """The name of a table that need not be there: in the current namespace if ``names`` have it so."""
+        parts = self.identifier()
+        within = (*self.namespace, *parts)
+        return within if join_identifier(within) in names else parts
+
     def reference(self) -> TableReference:
         """The table that the call is about. Raises NotFound naming near names."""
         parts = self.identifier()
@@ -83,9 +89,16 @@ class ProcedureCall:
         """Let go what ``CACHE TABLE`` keeps of the table under its name, as Spark does after its own statements."""
         self.spark.sql(f"REFRESH TABLE {quote_path((self.names.catalog, *self.reference().path))}")
 
-    def job(self) -> dict[str, Any]:
-        """What jobs of Spark take beside the session and the URL."""
+    def table_to_change(self) -> Table:
+        """The table, as it is now. Raises ReadOnly for an old version, and for a view of its metadata, NotFound."""
         reference = self.reference()
+        check_changeable(reference)
+        return self.names.open(reference)
+
+    def job(self) -> dict[str, Any]:
+        """What jobs of Spark take beside the session and the URL. Raises as ``table_to_change`` does."""
+        reference = self.reference()
+        check_changeable(reference)
         return {"branch": reference.branch, "host": self.names.host, **self.names.options}
 
 

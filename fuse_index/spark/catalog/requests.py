@@ -80,7 +80,7 @@ class CatalogRequests:
         table = self.names.open(reference)
         if reference.view is not None:
             rows = to_arrow_stream(metadata_rows(table, reference.view, {}))
-            return _framed({"view": reference.view, "at": request["at"]}, rows)
+            return _framed({"view": reference.view, "at": request["at"], "shown": reference.shown}, rows)
         return self.describe(reference, table)
 
     def rows(self, request: Request) -> bytes:
@@ -162,7 +162,7 @@ class CatalogRequests:
             raise InputError(f"the table at {parts[0]!r} has no name that could be dropped: delete its folder")
         warehouse = self.names.require_warehouse()
         if not warehouse.table_exists(parts):
-            self.names.raise_if_part(parts, "dropped")
+            self.names.raise_if_part(parts, tuple(request["within"]), "dropped")
             return _NO
         warehouse.drop_table(parts, purge=request["purge"])
         return _YES
@@ -175,7 +175,7 @@ class CatalogRequests:
                 f"the table at {parts[0]!r} has no name that could be changed: register it, or move its folder"
             )
         warehouse = self.names.require_warehouse()
-        self.names.raise_if_part(parts, "renamed")
+        self.names.raise_if_part(parts, tuple(request["within"]), "renamed")
         if len(to) > 1 and to[0].lower() == self.names.catalog.lower() and not warehouse.namespace_exists(to[:1]):
             to = to[1:]
         warehouse.rename_table(parts, (*parts[:-1], *to) if len(to) == 1 and len(request["to"]) == 1 else to)

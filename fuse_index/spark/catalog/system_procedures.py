@@ -5,16 +5,15 @@ In: calls. Out: their rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from fuse_index.errors import InputError
 from fuse_index.operations.recluster import DEFAULT_PASSES
 from fuse_index.spark.catalog.procedures import Parameter, Procedure, ProcedureCall
 from fuse_index.spark.catalog.table_names import is_place
-from fuse_index.spark.explanations import explain
+from fuse_index.spark.explanations import explain_query
 from fuse_index.spark.jobs import dml
 from fuse_index.spark.jobs.write import build_index
 from fuse_index.table.arguments import parse_time_or_duration
@@ -57,7 +56,7 @@ def _snapshot(table: Table) -> pa.Table:
 
 
 def _build(call: ProcedureCall, rebuild: bool) -> pa.Table:
-    table, index = call.table(), call["index"]
+    table, index = call.table_to_change(), call["index"]
     chosen = [index] if index is not None else [row["name"] for row in table.indexes().to_pylist()]
     for name in chosen:
         build_index(call.spark, call.reference().url, name, rebuild, **call.job())
@@ -86,7 +85,7 @@ def _recluster(call: ProcedureCall) -> pa.Table:
 
 
 def _vacuum(call: ProcedureCall) -> pa.Table:
-    found = call.table().vacuum(
+    found = call.table_to_change().vacuum(
         call["retention"],
         call["keep"],
         dry_run=call["dry_run"],
@@ -100,10 +99,26 @@ def _vacuum(call: ProcedureCall) -> pa.Table:
     return pa.Table.from_pylist(rows, _VACUUM_SCHEMA)
 
 
-def _restore(call: ProcedureCall) -> pa.Table:
-    table = call.table()
-    table.restore(call["at"])
-    return _snapshot(table)
+def _snapshot_after(change: Callable[[Table, ProcedureCall], object]) -> Callable[[ProcedureCall], pa.Table]:
+    """A procedure that changes a table and shows what it is then."""
+
+    def run(call: ProcedureCall) -> pa.Table:
+        table = call.table_to_change()
+        change(table, call)
+        return _snapshot(table)
+
+    return run
+
+
+def _refs_after(change: Callable[[Table, ProcedureCall], object]) -> Callable[[ProcedureCall], pa.Table]:
+    """A procedure that changes the tags or branches of a table and shows which there are then."""
+
+    def run(call: ProcedureCall) -> pa.Table:
+        table = call.table_to_change()
+        change(table, call)
+        return table.refs()
+
+    return run
 
 
 def _tag(call: ProcedureCall) -> pa.Table:
@@ -112,26 +127,8 @@ def _tag(call: ProcedureCall) -> pa.Table:
     return table.refs()
 
 
-def _untag(call: ProcedureCall) -> pa.Table:
-    table = call.table()
-    table.untag(call["name"])
-    return table.refs()
-
-
 def _branch(call: ProcedureCall) -> pa.Table:
     return call.table(call["at"]).branch(call["name"]).refs()
-
-
-def _drop_branch(call: ProcedureCall) -> pa.Table:
-    table = call.table()
-    table.drop_branch(call["name"])
-    return table.refs()
-
-
-def _fast_forward(call: ProcedureCall) -> pa.Table:
-    table = call.table()
-    table.fast_forward(call["source"])
-    return _snapshot(table)
 
 
 def _clone(call: ProcedureCall) -> pa.Table:
@@ -153,24 +150,13 @@ def _attach(call: ProcedureCall) -> pa.Table:
 
 
 def _sync(call: ProcedureCall) -> pa.Table:
-    done = call.table().sync(call["to"], indexes=call["indexes"], reread=call["reread"])
+    done = call.table_to_change().sync(call["to"], indexes=call["indexes"], reread=call["reread"])
     return pa.Table.from_pylist([{**done.to_dict(), "version": str(done.version)}], _SYNC_SCHEMA)
 
 
-def _set_not_null(call: ProcedureCall) -> pa.Table:
-    table = call.table()
-    table.set_nullable(call["column"], False)
-    return _snapshot(table)
-
-
-def _convert(call: ProcedureCall) -> pa.Table:
-    table = call.table()
-    table.convert()
-    return _snapshot(table)
-
-
 def _undrop(call: ProcedureCall) -> pa.Table:
-    warehouse, name = call.names.require_warehouse(), call.identifier()
+    warehouse = call.names.require_warehouse()
+    name = call.former_identifier(warehouse.list_dropped().column("name").to_pylist())
     to = None if call["to"] is None else call.identifier("to")
     return _place(".".join(to or name), warehouse.undrop_table(name, call["table_id"], to))
 
@@ -179,15 +165,10 @@ def _place(name: str, table: Table) -> pa.Table:
     return pa.Table.from_pylist([{"table": name, "location": table.stored.store.url}], _PLACE_SCHEMA)
 
 
-def _explain(call: ProcedureCall) -> pa.Table:
-    query = call["query"]
-    if not query or not query.strip():
-        raise InputError("query is empty: give the text of a SELECT")
-    return pa.table({"explanation": pa.array(str(explain(call.spark.sql(query))).splitlines(), pa.string())})
-
-
 def _name_history(call: ProcedureCall) -> pa.Table:
-    return call.names.require_warehouse().history(call.identifier())
+    warehouse = call.names.require_warehouse()
+    inside = warehouse.history((*call.namespace, *call.identifier()))
+    return inside if inside.num_rows else warehouse.history(call.identifier())
 
 
 def _purge_dropped(call: ProcedureCall) -> pa.Table:
@@ -238,25 +219,36 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
         _vacuum,
     ),
     "restore": Procedure(
-        "Make a table what it was", [_TABLE, Parameter("at", "a snapshot id, a tag or a time")], _restore, True
+        "Make a table what it was",
+        [_TABLE, Parameter("at", "a snapshot id, a tag or a time")],
+        _snapshot_after(lambda table, call: table.restore(call["at"])),
+        changes_rows=True,
     ),
     "set_not_null": Procedure(
         "Refuse NULL in a column from now on, if no row has it",
         [_TABLE, Parameter("column", "its name")],
-        _set_not_null,
+        _snapshot_after(lambda table, call: table.set_nullable(call["column"], False)),
     ),
     "tag": Procedure(
         "Name a snapshot",
         [_TABLE, Parameter("name", "of the tag"), _AT, _optional("expires", "a time, or how long from now: 30d")],
         _tag,
     ),
-    "untag": Procedure("Forget a tag", [_TABLE, Parameter("name", "of the tag")], _untag),
+    "untag": Procedure(
+        "Forget a tag",
+        [_TABLE, Parameter("name", "of the tag")],
+        _refs_after(lambda table, call: table.untag(call["name"])),
+    ),
     "branch": Procedure("Begin a branch", [_TABLE, Parameter("name", "of the branch"), _AT], _branch),
-    "drop_branch": Procedure("End a branch", [_TABLE, Parameter("name", "of the branch")], _drop_branch),
+    "drop_branch": Procedure(
+        "End a branch",
+        [_TABLE, Parameter("name", "of the branch")],
+        _refs_after(lambda table, call: table.drop_branch(call["name"])),
+    ),
     "fast_forward": Procedure(
         "Bring a table, or t.branch_x, to the head of a branch that has all its history",
         [_TABLE, Parameter("source", "the branch")],
-        _fast_forward,
+        _snapshot_after(lambda table, call: table.fast_forward(call["source"])),
         changes_rows=True,
     ),
     "clone": Procedure(
@@ -278,7 +270,9 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
         _sync,
         changes_rows=True,
     ),
-    "convert": Procedure("Make an attached table one of its own", [_TABLE], _convert),
+    "convert": Procedure(
+        "Make an attached table one of its own", [_TABLE], _snapshot_after(lambda table, call: table.convert())
+    ),
     "undrop": Procedure(
         "Bring a dropped table back",
         [_TABLE, _optional("table_id", "which, if several had the name"), _optional("to", "another name")],
@@ -292,7 +286,11 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
         [_optional("older_than", "for how long they were dropped, such as 7d", "7d"), _DRY_RUN],
         _purge_dropped,
     ),
-    "explain": Procedure("What indexes remove from a query", [Parameter("query", "its text")], _explain),
+    "explain": Procedure(
+        "What indexes remove from a query, which is not run",
+        [Parameter("query", "its text")],
+        lambda call: pa.table({"explanation": str(explain_query(call.spark, call["query"] or "")).splitlines()}),
+    ),
     "suggest": Procedure("Which columns want an index or clustering", [_TABLE], lambda call: call.table().suggest()),
     "history": Procedure("The commits of a table", [_TABLE], lambda call: call.table().history()),
     "name_history": Procedure("What was done to a name", [_TABLE], _name_history),

@@ -6,7 +6,8 @@ In: the parts, as Spark split them. Out: a ``TableReference``, by which the tabl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -27,6 +28,7 @@ from fuse_storage import (
     open_table_store,
 )
 
+MAX_SHOWN = 1000
 _BRANCH_PREFIX = "branch_"
 _TAG_PREFIX = "tag_"
 _BASE = "base"
@@ -65,13 +67,15 @@ class TableReference:
 class TableNames:
     """The names of a catalogue: those of its warehouse, if it has one, and places.
 
-    ``options``: of the object store.
+    ``options``: of the object store. ``shown_by_url``: the names of tables of which a statement was, at most
+    MAX_SHOWN, by their places.
     """
 
     catalog: str
     warehouse: Catalog | None
     options: Mapping[str, str]
     host: Host
+    shown_by_url: dict[str, str] = field(default_factory=dict)
 
     def require_warehouse(self) -> Catalog:
         """The warehouse. Raises InputError where there is none."""
@@ -132,25 +136,22 @@ class TableNames:
     def open_to_change(self, request: Mapping[str, Any]) -> tuple[TableReference, Table]:
         """The table that a statement changes. Raises ReadOnly for an old version, and for a view of its metadata."""
         reference = self.resolve_request(request)
-        if reference.view is not None:
-            raise ReadOnly(f"{reference.shown} shows what there is to see of a table: change the table itself")
-        if reference.at is not None:
-            raise ReadOnly(f"{reference.shown} is the table as it was at {reference.at!r}: change a branch of it")
-        if not reference.tail:
-            raise ReadOnly(f"{reference.shown} is the table without its hot rows: change the table itself")
+        check_changeable(reference)
         return reference, self.open(reference)
 
-    def raise_if_part(self, parts: Identifier, done: str) -> None:
-        """Raise ReadOnly for a name that has no entry of its own: of a tag, a branch or metadata of a table."""
-        try:
-            reference, suffixes = self._find_table(parts)
-        except NotFound:
-            return
-        if suffixes:
-            raise ReadOnly(
-                f"{'.'.join(parts)} is of the table {reference.shown}, and not {done} by itself: tags and branches end "
-                f"by CALL system.untag and system.drop_branch"
-            )
+    def raise_if_part(self, parts: Identifier, within: Identifier, done: str) -> None:
+        """Raise ReadOnly for a name that has no entry of its own: of a tag, a branch or metadata of a table.
+
+        ``within``: the current namespace, in which the table is sought, too.
+        """
+        for name in dict.fromkeys([parts, (*within, *parts)]):
+            with suppress(NotFound):
+                reference, suffixes = self._find_table(name)
+                if suffixes:
+                    raise ReadOnly(
+                        f"{'.'.join(parts)} is of the table {reference.shown}, and not {done} by itself: tags and "
+                        f"branches end by CALL system.untag and system.drop_branch"
+                    )
 
     def _find_table(self, parts: Identifier) -> tuple[TableReference, Identifier]:
         """The table that a name begins with, and what follows it."""
@@ -163,10 +164,23 @@ class TableNames:
                 named = state.find_table(parts[:end])
             except NotFound:
                 continue
-            shown = f"{self.catalog}.{named.name}"
-            return TableReference(shown, open_table_store(warehouse.store, named.location).url, named), parts[end:]
+            shown, url = f"{self.catalog}.{named.name}", open_table_store(warehouse.store, named.location).url
+            if len(self.shown_by_url) >= MAX_SHOWN:
+                self.shown_by_url.clear()
+            self.shown_by_url[url] = shown
+            return TableReference(shown, url, named), parts[end:]
         state.find_table(parts)
         raise NotFound(f"there is no table {join_identifier(parts)!r}")
+
+
+def check_changeable(reference: TableReference) -> None:
+    """Raise ReadOnly for what is no head of a branch."""
+    if reference.view is not None:
+        raise ReadOnly(f"{reference.shown} shows what there is to see of a table: change the table itself")
+    if reference.at is not None:
+        raise ReadOnly(f"{reference.shown} is the table as it was at {reference.at!r}: change a branch of it")
+    if not reference.tail:
+        raise ReadOnly(f"{reference.shown} is the table without its hot rows: change the table itself")
 
 
 def is_place(name: str) -> bool:

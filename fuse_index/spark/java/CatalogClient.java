@@ -1,6 +1,7 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
+import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -10,6 +11,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.IndexAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
@@ -31,6 +33,8 @@ import org.apache.spark.unsafe.Platform;
 public class CatalogClient {
   /** So many tables are remembered as they were loaded last. */
   private static final int MAX_REMEMBERED = 64;
+  /** Names of Spark's functions that give another value to each statement, or session. */
+  private static final Pattern DEPENDING = Pattern.compile("\\b(current_\\w+|curdate|now|localtimestamp|unix_timestamp|user|session_user)\\b", Pattern.CASE_INSENSITIVE);
 
   /** What a header says, read once: a table that nobody has changed comes with the same text each time. */
   public static class Loaded {
@@ -109,7 +113,7 @@ public class CatalogClient {
     if (loaded == null) {
       byte[] rest = Arrays.copyOfRange(reply, 4 + length, reply.length);
       JsonNode json = parse(header);
-      if (json.has("view")) return new MetadataTable(this, name, shown, json.get("at").asText(), new LocalRows(rest));
+      if (json.has("view")) return new MetadataTable(this, name, json.get("shown").asText(), json.get("at").asText(), new LocalRows(rest));
       try {
         loaded = new Loaded(json, TableSnapshot.of(json, rest));
       } catch (IOException malformed) {
@@ -205,10 +209,24 @@ public class CatalogClient {
   private static Json value(Json out, ColumnDefaultValue given) {
     if (given == null) return out;
     out.key("has_default").bool(true);
-    if (given.getValue() == null || given.getValue().value() instanceof byte[]) return out;
+    if (given.getValue() == null || given.getValue().value() instanceof byte[] || depends(sqlOf(given))) return out;
     Object value = given.getValue().value();
     return value == null ? out.key("default").json("null") : out.key("default").text(value.toString());
   }
+
+  /** By reflection: in newer versions of Spark the method is of a class that is not public. */
+  private static String sqlOf(ColumnDefaultValue given) {
+    try {
+      Method sql = given.getClass().getMethod("getSql", new Class<?>[0]);
+      sql.setAccessible(true);
+      return (String) sql.invoke(given, new Object[0]);
+    } catch (ReflectiveOperationException otherVersion) {
+      throw new IllegalStateException(otherVersion);
+    }
+  }
+
+  /** Whether a default depends on who says it and when: Spark has it evaluated by the statement that makes the column. */
+  private static boolean depends(String sql) { return sql != null && DEPENDING.matcher(sql.replaceAll("'[^']*'|\"[^\"]*\"", "")).find(); }
 
   private static Json position(Json out, TableChange.ColumnPosition position) {
     if (position instanceof TableChange.After) return out.key("after").text(((TableChange.After) position).column());

@@ -1,5 +1,10 @@
+import java.io.IOException;
+import java.net.URI;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -15,6 +20,8 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The hidden column `_metadata`, which says where a row lies, as for Spark's own files.
@@ -23,6 +30,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * scan makes the struct of them.
  */
 public class FileMetadata {
+  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
   public static final String COLUMN = "_metadata";
   /** By this name Spark's reader knows the number of a row in its file. */
   public static final String ROW_INDEX = "_tmp_metadata_row_index";
@@ -46,6 +54,8 @@ public class FileMetadata {
   private final StructType fields;
   /** Whether the scan tells which rows no longer count. */
   private final boolean deletedRows;
+  /** Of files, by their paths, each of which is asked for once. */
+  private final HashMap<String, Long> modified = new HashMap<String, Long>();
 
   public FileMetadata(StructType fields) { this(fields == null ? new StructType() : fields, false); }
 
@@ -78,7 +88,7 @@ public class FileMetadata {
   }
 
   /** Values of the columns that a range has one value of: those of the table's first, given with the file's vector, then ours. */
-  public InternalRow values(String path, long start, long length, long fileSize, Object[] first) {
+  public InternalRow values(Configuration hadoop, String path, long start, long length, long fileSize, Object[] first) {
     List<Object> values = new ArrayList<Object>();
     for (Object value : first) values.add(value);
     for (StructField field : fields.fields()) {
@@ -88,9 +98,24 @@ public class FileMetadata {
       else if (name.equals("file_size")) values.add(Long.valueOf(fileSize));
       else if (name.equals("file_block_start")) values.add(Long.valueOf(start));
       else if (name.equals("file_block_length")) values.add(Long.valueOf(length));
-      else if (name.equals("file_modification_time")) values.add(Long.valueOf(0L)); // our listings do not say
+      else if (name.equals("file_modification_time")) values.add(modified(hadoop, path));
     }
     return new GenericInternalRow(values.toArray());
+  }
+
+  /** When a file was written, in microseconds: our listings do not say. One that is gone is told of by whoever reads it. */
+  private Long modified(Configuration hadoop, String path) {
+    Long known = (Long) modified.get(path);
+    if (known != null) return known;
+    long microseconds = 0L;
+    try {
+      Path file = new Path(URI.create(path));
+      microseconds = 1000L * file.getFileSystem(hadoop).getFileStatus(file).getModificationTime();
+    } catch (IOException unreadable) {
+      LOG.warn("it is not known when " + path + " was written: " + unreadable);
+    }
+    modified.put(path, Long.valueOf(microseconds));
+    return Long.valueOf(microseconds);
   }
 
   /** The struct, made of its parts, which are among `parts`. */

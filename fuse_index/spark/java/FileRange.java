@@ -3,6 +3,7 @@ import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.PriorityQueue;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.classic.SparkSession;
@@ -99,7 +100,8 @@ public class FileRange {
     }
     Collections.sort(parts, new LargestFirst());
     List<PartitionedFile> files = new ArrayList<PartitionedFile>();
-    for (FileRange part : parts) files.add(part.partitionedFile(metadata));
+    Configuration hadoop = session.sessionState().newHadoopConf();
+    for (FileRange part : parts) files.add(part.partitionedFile(metadata, hadoop));
     if (files.isEmpty()) return new InputPartition[0];
     int byBytes = FilePartition.getFilePartitions(session, ScalaLists.toScala(files), most).length();
     scala.Option<Object> wanted = session.sessionState().conf().filesMinPartitionNum();
@@ -134,10 +136,10 @@ public class FileRange {
     return partitions;
   }
 
-  private PartitionedFile partitionedFile(FileMetadata metadata) {
+  private PartitionedFile partitionedFile(FileMetadata metadata, Configuration hadoop) {
     Map<String, Object> noMetadata = Map$.MODULE$.empty();
     SparkPath file = SparkPath.fromPath(new Path(path));
     return new PartitionedFile(
-        metadata.values(file.urlEncoded(), start, length, fileSize, constants), file, start, length, new String[0], 0L, fileSize, noMetadata);
+        metadata.values(hadoop, file.urlEncoded(), start, length, fileSize, constants), file, start, length, new String[0], 0L, fileSize, noMetadata);
   }
 }

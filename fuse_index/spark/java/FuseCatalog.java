@@ -5,9 +5,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
@@ -18,6 +20,7 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -25,7 +28,7 @@ import org.apache.spark.unsafe.Platform;
 
 /** A catalogue of a session in which every statement is a question to Python: `endpoint.py` answers. */
 @SuppressWarnings("deprecation")
-public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
+public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog {
   protected final CatalogClient client;
 
   public FuseCatalog(SparkSession session, String name, String callbackKey) { this.client = new CatalogClient(session, name, callbackKey); }
@@ -126,6 +129,14 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
     return client.ask(client.request("drop namespace", namespace).key("cascade").bool(cascade)).length > 0;
   }
 
+
+  /** None: what plugins add are functions of the session. */
+  public Identifier[] listFunctions(String[] namespace) { return new Identifier[0]; }
+
+  public UnboundFunction loadFunction(Identifier function) {
+    Platform.throwException(new NoSuchFunctionException(function));
+    return null; // never
+  }
 
   public UnboundProcedure loadProcedure(Identifier procedure) {
     return new FuseProcedure(client, procedure.name(), client.json(client.request("procedure", procedure)));

@@ -7,7 +7,7 @@ the logical ones. Knows Spark and the storage schema; what votes are made of, it
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,7 +137,7 @@ def _unpushable_paths(field: Field, above: tuple[str, ...]) -> Iterator[tuple[st
 def _logical_field(field: Field, limits: Mapping[int, int]) -> StructField:
     """The column as queries know it, and statements, which ask for the value of a column that they leave out."""
     kind = with_text_limits(to_spark_schema(pa.schema([field.arrow]))[0].dataType, field, limits)
-    metadata: dict[str, Any] = {} if field.comment is None else {"comment": field.comment}
+    kind, metadata = _annotated(kind, field, _comment), _comment(field)
     if field.default is not None:  # Spark wants both, or takes the column to have none
         metadata |= dict.fromkeys(("CURRENT_DEFAULT", "EXISTS_DEFAULT"), sql_default(field))
     return StructField(field.name, kind, True, metadata)
@@ -152,26 +152,33 @@ def _stored_field(field: Field, by_id: bool) -> StructField:
     kind = to_spark_schema(pa.schema([field.parquet_field]))[0].dataType
     if by_id:
         metadata[_FIELD_ID] = field.id
-        kind = _with_field_ids(kind, field)
+        kind = _annotated(kind, field, lambda part: {_FIELD_ID: part.id})
     return StructField(field.physical_name, kind, True, metadata)
 
 
-def _with_field_ids(kind: DataType, field: Field) -> DataType:
-    """The type of a column, with the field ids within it; elements, keys and values are known by their places."""
+def _annotated(kind: DataType, field: Field, metadata: Callable[[Field], dict[str, Any]]) -> DataType:
+    """The type of a column, with ``metadata`` of the fields within it; elements, keys and values have none."""
     if isinstance(kind, StructType):
         parts = zip(kind.fields, field.children, strict=True)
         return StructType(
             [
-                StructField(part.name, _with_field_ids(part.dataType, child), True, {_FIELD_ID: child.id})
+                StructField(part.name, _annotated(part.dataType, child, metadata), True, metadata(child))
                 for part, child in parts
             ]
         )
     if isinstance(kind, ArrayType):
-        return ArrayType(_with_field_ids(kind.elementType, field.children[0]), True)
+        return ArrayType(_annotated(kind.elementType, field.children[0], metadata), True)
     if isinstance(kind, MapType):
-        key, value = field.children
-        return MapType(_with_field_ids(kind.keyType, key), _with_field_ids(kind.valueType, value), True)
+        key, value = (
+            _annotated(part, child, metadata)
+            for part, child in zip((kind.keyType, kind.valueType), field.children, strict=True)
+        )
+        return MapType(key, value, True)
     return kind
+
+
+def _comment(field: Field) -> dict[str, Any]:
+    return {} if field.comment is None else {"comment": field.comment}
 
 
 def _gained_fields(field: Field, older: Schema) -> bool:

@@ -222,3 +222,21 @@ def test_null_in_a_column_that_takes_none_is_refused(sql_spark: SparkSession, tm
         with pytest.raises(AnalysisException):
             sql_spark.sql(statement.replace("$T", name))
     assert fuse.open_table(tmp_path / "t").scan().to_arrow().to_pylist() == [{"id": 1, "kind": "a"}]
+
+
+@pytest.mark.any_spark
+def test_comments_of_parts_of_columns_are_kept(sql_spark: SparkSession, tmp_path: Path) -> None:
+    place = f"fuse.`{tmp_path}/t`"
+    inner = "a: INT COMMENT 'first', b: ARRAY<STRUCT<c: STRING COMMENT 'third'>>"
+    sql_spark.sql(f"CREATE TABLE {place} (id INT COMMENT 'a number', s STRUCT<{inner}>)")
+    sql_spark.sql(f"ALTER TABLE {place} ADD COLUMN u STRUCT<d: INT COMMENT 'fourth'>")
+    sql_spark.sql(f"ALTER TABLE {place} ALTER COLUMN s.a COMMENT 'changed'")
+
+    table = sql_spark.table(place)
+    assert table.schema["id"].metadata == {"comment": "a number"}
+    assert table.schema["s"].dataType["a"].metadata == {"comment": "changed"}
+    assert table.schema["s"].dataType["b"].dataType.elementType["c"].metadata == {"comment": "third"}
+    assert table.schema["u"].dataType["d"].metadata == {"comment": "fourth"}
+    assert "COMMENT 'third'" in sql_spark.sql(f"SHOW CREATE TABLE {place}").head()[0]
+    sql_spark.sql(f"INSERT INTO {place} VALUES (1, struct(2, array(struct('x'))), struct(3))")
+    assert [row.s.b[0].c for row in sql_spark.table(place).collect()] == ["x"]
