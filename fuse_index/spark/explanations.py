@@ -90,7 +90,7 @@ def _explanation_of(line: dict[str, Any]) -> Explanation:
         explanation,
         votes=(*explanation.votes, *unpushed, *awaited),
         table=table,
-        alias="" if alias == table.rpartition(".")[2] else alias,
+        alias="" if alias == table or table.endswith((f".{alias}", f".`{alias}`")) else alias,
     )
 
 

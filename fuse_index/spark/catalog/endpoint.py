@@ -87,9 +87,9 @@ class CatalogEndpoint:
 
 
 def _root_message(failure: Py4JJavaError) -> str:
-    """What went wrong in the JVM at first, in one line."""
+    """What went wrong in the JVM, in one line: what Spark has a name for, in brackets, or what happened first."""
     cause = failure.java_exception
-    while cause.getCause() is not None:
+    while cause.getCause() is not None and not str(cause.getMessage()).startswith("["):
         cause = cause.getCause()
     return str(cause.getMessage() or cause.toString()).strip().split("\n")[0]
 
@@ -98,5 +98,5 @@ def _in_sql(message: str, names: TableNames) -> str:
     """A message in the words of a statement: a table that it names goes by its name, and not by its folder."""
     for url, shown in list(names.shown_by_url.items()):
         if url in message:  # by itself, and not as the beginning of a file's path
-            message = shown.join(re.split(re.escape(url) + r"(?![/\w.-]\w)", message))
+            message = shown.join(re.split(r"(?<![\w/.-])" + re.escape(url) + r"(?![\w-]|[/.]\w)", message))
     return message.replace("look at list_dropped", f"look at CALL {names.catalog}.system.dropped()")

@@ -6,7 +6,6 @@ In: the parts, as Spark split them. Out: a ``TableReference``, by which the tabl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -145,13 +144,16 @@ class TableNames:
         ``within``: the current namespace, in which the table is sought, too.
         """
         for name in dict.fromkeys([parts, (*within, *parts)]):
-            with suppress(NotFound):
+            try:
                 reference, suffixes = self._find_table(name)
-                if suffixes:
-                    raise ReadOnly(
-                        f"{'.'.join(parts)} is of the table {reference.shown}, and not {done} by itself: tags and "
-                        f"branches end by CALL system.untag and system.drop_branch"
-                    )
+            except NotFound:
+                continue
+            if suffixes:
+                raise ReadOnly(
+                    f"{'.'.join(parts)} is of the table {reference.shown}, and not {done} by itself: tags and branches "
+                    f"end by CALL system.untag and system.drop_branch"
+                )
+            return
 
     def _find_table(self, parts: Identifier) -> tuple[TableReference, Identifier]:
         """The table that a name begins with, and what follows it."""

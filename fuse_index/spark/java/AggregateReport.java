@@ -2,6 +2,7 @@ import java.util.LinkedHashSet;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /** The aggregates over our tables in an optimized plan, answered from states or left to Spark, for `explain`. */
 public class AggregateReport {
@@ -48,6 +49,6 @@ public class AggregateReport {
 
   public static String jsonLine(AggregateQuery query, String request, boolean answered) {
     return new Json().open('{').key("voter").text(query.scan.snapshot.callbackKey).key("request").text(request)
-        .key("answered").bool(answered).close('}').toString();
+        .key("table").text(((DataSourceV2ScanRelation) query.relation).relation().table().name()).key("answered").bool(answered).close('}').toString();
   }
 }

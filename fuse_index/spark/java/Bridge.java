@@ -5,7 +5,9 @@ import java.util.List;
 import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.ExecutableDuringAnalysis;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.classic.Dataset;
@@ -51,12 +53,17 @@ public class Bridge {
   /** A DataFrame of a query's text; null if that is a command, which Spark would run to make one. */
   public Dataset<Row> query(Object session, String text) throws ParseException {
     SessionState state = ((SparkSession) session).sessionState();
-    LogicalPlan plan = state.executePlan(state.sqlParser().parsePlan(text), CommandExecutionMode.SKIP()).analyzed();
+    LogicalPlan parsed = state.sqlParser().parsePlan(text);
+    if (isCommand(parsed)) return null; // of which some run while they are analysed
+    LogicalPlan plan = state.executePlan(parsed, CommandExecutionMode.SKIP()).analyzed();
     return isCommand(plan) ? null : Dataset$.MODULE$.ofRows((SparkSession) session, plan);
   }
 
   private static boolean isCommand(LogicalPlan plan) {
-    if (plan instanceof Command) return true;
+    if (plan instanceof Command || plan instanceof ParsedStatement || plan instanceof ExecutableDuringAnalysis) return true;
+    // Classes that not each version of Spark has: EXECUTE IMMEDIATE, scripts, and what a command that has run leaves.
+    String name = plan.getClass().getSimpleName();
+    if (name.indexOf("ExecuteImmediate") >= 0 || name.startsWith("Compound") || name.equals("CommandResult")) return true;
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (isCommand(child)) return true;
     return false;
   }

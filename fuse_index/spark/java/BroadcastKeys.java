@@ -37,7 +37,7 @@ import scala.collection.immutable.Seq;
  * decides on the rows that go.
  */
 public class BroadcastKeys {
-  /** On the relation of a scan: what is known of the columns that it waits for. Set anew whenever a whole plan is planned. */
+  /** On the relation of a scan: what is known of the terms of which it waits for keys. Set anew whenever a whole plan is planned. */
   private static final TreeNodeTag<List<Known>> KNOWN = new TreeNodeTag<List<Known>>("fuse_index.known_keys");
 
   /** What a filter over a scan waited for: `membership`, `term IN (keys)`. */
@@ -88,13 +88,25 @@ public class BroadcastKeys {
     return scan.withKeys(memberships);
   }
 
-  /** A plan whose scan is told of the keys that are known, in the place of the filters that wait for them; null if none are. */
+  /** Takes out filters that wait for keys of a term that is no column: Spark tells a scan of columns alone. */
+  public static class DropUntold extends DropConjuncts {
+    protected boolean drops(Expression conjunct, Filter filter) {
+      return conjunct instanceof DynamicPruningSubquery && !(((DynamicPruningSubquery) conjunct).pruningKey() instanceof Attribute);
+    }
+  }
+
+  /**
+   * A plan whose scan is told of the keys that are known, in the place of the filters that wait for them, and waits for none that it is
+   * never told; null if it is as it was.
+   */
   public static LogicalPlan told(LogicalPlan plan) {
     LogicalPlan relation = RowsPlan.relationBelow(plan);
     FuseScan scan = scanOf(relation);
-    if (scan == FuseScan.below(relation)) return null;
-    LogicalPlan told = (LogicalPlan) plan.transformDown(new DropKnown(known(relation)));
-    return (LogicalPlan) told.transformDown(new DriverRows.ReplaceScan(scan.replaceIn(relation)));
+    if (scan == null) return null;
+    LogicalPlan without = (LogicalPlan) plan.transformDown(new DropKnown(known(relation)));
+    LogicalPlan told = (LogicalPlan) without.transformDown(new DropUntold());
+    if (told == plan) return null;
+    return scan == FuseScan.below(relation) ? told : (LogicalPlan) told.transformDown(new DriverRows.ReplaceScan(scan.replaceIn(relation)));
   }
 
   private static List<Known> known(LogicalPlan relation) {

@@ -50,6 +50,8 @@ public class CatalogClient {
   public final SparkSession session;
   public final String catalog;
   public final String callbackKey;
+  /** Literals that are not what they say. */
+  private static final Pattern TODAY = Pattern.compile("\\b(date|timestamp\\w*)\\s*['\"]\\s*(now|today|tomorrow|yesterday)\\s*['\"]", Pattern.CASE_INSENSITIVE);
   private final ConcurrentHashMap<String, Loaded> remembered = new ConcurrentHashMap<String, Loaded>();
 
   public CatalogClient(SparkSession session, String catalog, String callbackKey) {
@@ -226,7 +228,9 @@ public class CatalogClient {
   }
 
   /** Whether a default depends on who says it and when: Spark has it evaluated by the statement that makes the column. */
-  private static boolean depends(String sql) { return sql != null && DEPENDING.matcher(sql.replaceAll("'[^']*'|\"[^\"]*\"", "")).find(); }
+  private static boolean depends(String sql) {
+    return sql != null && (DEPENDING.matcher(sql.replaceAll("'[^']*'|\"[^\"]*\"", "")).find() || TODAY.matcher(sql).find());
+  }
 
   private static Json position(Json out, TableChange.ColumnPosition position) {
     if (position instanceof TableChange.After) return out.key("after").text(((TableChange.After) position).column());

@@ -1,8 +1,14 @@
 import java.io.IOException;
-import java.net.URI;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -20,8 +26,6 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * The hidden column `_metadata`, which says where a row lies, as for Spark's own files.
@@ -30,7 +34,6 @@ import org.slf4j.LoggerFactory;
  * scan makes the struct of them.
  */
 public class FileMetadata {
-  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
   public static final String COLUMN = "_metadata";
   /** By this name Spark's reader knows the number of a row in its file. */
   public static final String ROW_INDEX = "_tmp_metadata_row_index";
@@ -41,6 +44,25 @@ public class FileMetadata {
       .add("file_name", DataTypes.StringType, false).add("file_size", DataTypes.LongType, false)
       .add("file_block_start", DataTypes.LongType, false).add("file_block_length", DataTypes.LongType, false)
       .add("file_modification_time", DataTypes.TimestampType, false).add("row_index", DataTypes.LongType, true);
+
+  /** So many files of a store are asked at a time. */
+  private static final int MAX_THREADS = 32;
+
+  /** When a file was written: a request to a store. */
+  public static class Modified implements Callable<Object> {
+    private final Configuration hadoop;
+    private final String path;
+
+    public Modified(Configuration hadoop, String path) {
+      this.hadoop = hadoop;
+      this.path = path;
+    }
+
+    public Object call() throws IOException {
+      Path file = new Path(path);
+      return Long.valueOf(1000L * file.getFileSystem(hadoop).getFileStatus(file).getModificationTime());
+    }
+  }
 
   public static class Column implements MetadataColumn {
     public String name() { return COLUMN; }
@@ -54,8 +76,6 @@ public class FileMetadata {
   private final StructType fields;
   /** Whether the scan tells which rows no longer count. */
   private final boolean deletedRows;
-  /** Of files, by their paths, each of which is asked for once. */
-  private final HashMap<String, Long> modified = new HashMap<String, Long>();
 
   public FileMetadata(StructType fields) { this(fields == null ? new StructType() : fields, false); }
 
@@ -88,7 +108,7 @@ public class FileMetadata {
   }
 
   /** Values of the columns that a range has one value of: those of the table's first, given with the file's vector, then ours. */
-  public InternalRow values(Configuration hadoop, String path, long start, long length, long fileSize, Object[] first) {
+  public InternalRow values(String path, long start, long length, long fileSize, Long modified, Object[] first) {
     List<Object> values = new ArrayList<Object>();
     for (Object value : first) values.add(value);
     for (StructField field : fields.fields()) {
@@ -98,24 +118,29 @@ public class FileMetadata {
       else if (name.equals("file_size")) values.add(Long.valueOf(fileSize));
       else if (name.equals("file_block_start")) values.add(Long.valueOf(start));
       else if (name.equals("file_block_length")) values.add(Long.valueOf(length));
-      else if (name.equals("file_modification_time")) values.add(modified(hadoop, path));
+      else if (name.equals("file_modification_time")) values.add(modified);
     }
     return new GenericInternalRow(values.toArray());
   }
 
-  /** When a file was written, in microseconds: our listings do not say. One that is gone is told of by whoever reads it. */
-  private Long modified(Configuration hadoop, String path) {
-    Long known = (Long) modified.get(path);
-    if (known != null) return known;
-    long microseconds = 0L;
+  /** When files were written, in microseconds, by their paths, if that is asked for: our listings do not say. */
+  public Map<String, Long> modificationTimes(Configuration hadoop, Set<String> paths) {
+    Map<String, Long> times = new HashMap<String, Long>();
+    if (paths.isEmpty() || fields.getFieldIndex("file_modification_time").isEmpty()) return times;
+    ExecutorService threads = Executors.newFixedThreadPool(Math.min(MAX_THREADS, paths.size()));
     try {
-      Path file = new Path(URI.create(path));
-      microseconds = 1000L * file.getFileSystem(hadoop).getFileStatus(file).getModificationTime();
-    } catch (IOException unreadable) {
-      LOG.warn("it is not known when " + path + " was written: " + unreadable);
+      Map<String, Future<Object>> asked = new HashMap<String, Future<Object>>();
+      for (String path : paths) asked.put(path, threads.submit(new Modified(hadoop, path)));
+      for (Map.Entry<String, Future<Object>> each : asked.entrySet()) times.put((String) each.getKey(), (Long) ((Future<Object>) each.getValue()).get());
+      return times;
+    } catch (InterruptedException cancelled) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("the query was cancelled", cancelled);
+    } catch (ExecutionException failed) {
+      throw new IllegalStateException("it is not known when a block was written: " + failed.getCause().getMessage(), failed.getCause());
+    } finally {
+      threads.shutdownNow();
     }
-    modified.put(path, Long.valueOf(microseconds));
-    return Long.valueOf(microseconds);
   }
 
   /** The struct, made of its parts, which are among `parts`. */

@@ -1,9 +1,10 @@
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.PriorityQueue;
-import org.apache.hadoop.conf.Configuration;
+import java.util.Set;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.classic.SparkSession;
@@ -100,8 +101,10 @@ public class FileRange {
     }
     Collections.sort(parts, new LargestFirst());
     List<PartitionedFile> files = new ArrayList<PartitionedFile>();
-    Configuration hadoop = session.sessionState().newHadoopConf();
-    for (FileRange part : parts) files.add(part.partitionedFile(metadata, hadoop));
+    Set<String> paths = new LinkedHashSet<String>();
+    for (FileRange part : parts) paths.add(part.path);
+    java.util.Map<String, Long> times = metadata.modificationTimes(session.sessionState().newHadoopConf(), paths);
+    for (FileRange part : parts) files.add(part.partitionedFile(metadata, (Long) times.get(part.path)));
     if (files.isEmpty()) return new InputPartition[0];
     int byBytes = FilePartition.getFilePartitions(session, ScalaLists.toScala(files), most).length();
     scala.Option<Object> wanted = session.sessionState().conf().filesMinPartitionNum();
@@ -136,10 +139,10 @@ public class FileRange {
     return partitions;
   }
 
-  private PartitionedFile partitionedFile(FileMetadata metadata, Configuration hadoop) {
+  private PartitionedFile partitionedFile(FileMetadata metadata, Long modified) {
     Map<String, Object> noMetadata = Map$.MODULE$.empty();
     SparkPath file = SparkPath.fromPath(new Path(path));
     return new PartitionedFile(
-        metadata.values(hadoop, file.urlEncoded(), start, length, fileSize, constants), file, start, length, new String[0], 0L, fileSize, noMetadata);
+        metadata.values(file.urlEncoded(), start, length, fileSize, modified, constants), file, start, length, new String[0], 0L, fileSize, noMetadata);
   }
 }

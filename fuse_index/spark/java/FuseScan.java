@@ -70,6 +70,9 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private BlockMask votes;
   /** The conditions that they are votes on; null where the next who asks may be luckier. */
   private ScanFilters votedOn;
+  /** What reading costs by these votes. */
+  private BlockMask costedVotes;
+  private long cost;
   private PartitionReaderFactory readerFactory;
 
   /** `readSchema`: some of the table's columns, of which nested fields may be left out, and perhaps `_metadata`. */
@@ -182,9 +185,8 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** Asked for once, unless there was no answer: Spark wants to know for each description, estimate and plan. */
   private synchronized BlockMask votes() {
     ScanFilters known = runtimeFilters;
-    if (known.json == null && top == null) return BlockMask.readAll(null);
     if (votes != null && votedOn == known) return votes;
-    votes = PythonCallback.requestMask(snapshot.callbackKey, request(known), snapshot.listing.fileCount());
+    votes = known.json == null && top == null ? BlockMask.readAll(null) : PythonCallback.requestMask(snapshot.callbackKey, request(known), snapshot.listing.fileCount());
     votedOn = votes.refusal() == null ? known : null;
     return votes;
   }
@@ -281,12 +283,20 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return (long) (rangeBytes(votes) * (width + 8.0) / (snapshot.schema.defaultSize() + 8.0));
   }
 
+  /** What reading costs, in bytes: rules ask again and again, and a table may have a million blocks. */
+  private synchronized long cost() {
+    BlockMask votes = votes();
+    if (votes != costedVotes) {
+      cost = readBytes(votes) + blocks(votes).size() * SQLConf.get().filesOpenCostInBytes();
+      costedVotes = votes.refusal() == null ? votes : null;
+    }
+    return cost;
+  }
+
   /** Why it does not pay to wait for the keys that a join compares with `key`; null if it does. */
   public String refusalOfKeys(Expression key) {
-    BlockMask votes = votes();
     String least = SQLConf.get().getConfString(LEAST_BYTES, DEFAULT_LEAST_BYTES);
-    long cost = readBytes(votes) + blocks(votes).size() * SQLConf.get().filesOpenCostInBytes();
-    if (cost < JavaUtils.byteStringAsBytes(least)) return "what is left is read sooner than keys are had (" + LEAST_BYTES + ")";
+    if (cost() < JavaUtils.byteStringAsBytes(least)) return "what is left is read sooner than keys are had (" + LEAST_BYTES + ")";
     return snapshot.mayPruneByKeys(key) ? null : "no index understands it, and by their bounds most zones may hold any key";
   }
 

@@ -2,12 +2,15 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -81,10 +84,25 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
   }
 
+  /** In the plans that filters wait for, too: Spark has a broadcast serve both only while they are the same. */
+  public static class DropIdleWithin extends NodeRewrite<Expression> {
+    protected Object rewrite(Object node) {
+      if (!(node instanceof DynamicPruningSubquery)) return null;
+      LogicalPlan plan = ((DynamicPruningSubquery) node).buildQuery();
+      LogicalPlan without = withoutIdle(plan);
+      return without == plan ? null : ((DynamicPruningSubquery) node).withNewPlan(without);
+    }
+  }
+
+  private static LogicalPlan withoutIdle(LogicalPlan plan) {
+    LogicalPlan without = (LogicalPlan) plan.transformDown(new DropIdle());
+    return (LogicalPlan) without.transformAllExpressions(new DropIdleWithin());
+  }
+
   protected LogicalPlan rewrite(LogicalPlan plan) {
     try {
       if (plan.isStreaming() || !SQLConf.get().dynamicPartitionPruningEnabled()) return plan;
-      LogicalPlan joined = (LogicalPlan) plan.transformDown(new DropIdle()).transformUp(new PruneJoins());
+      LogicalPlan joined = (LogicalPlan) withoutIdle(plan).transformUp(new PruneJoins());
       return SPARK_PASSES_VALUES ? joined : (LogicalPlan) joined.transformDown(new PruneComparisons());
     } catch (Exception failure) {
       LOG.warn("keys of joins do not reach indexes: " + failure);
@@ -170,23 +188,12 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   /** What the term is, in the columns below a projection; null if it cannot be moved there. */
   private static Expression below(Project project, Expression term) {
-    Expression moved = (Expression) term.transformUp(new ReplaceAliases(project));
-    return mayAsk(moved) ? moved : null;
-  }
-
-  /** Puts what a projection makes in the place of the columns that it makes of it. */
-  public static class ReplaceAliases extends NodeRewrite<Expression> {
-    private final Project project;
-
-    public ReplaceAliases(Project project) { this.project = project; }
-
-    protected Object rewrite(Object node) {
-      if (!(node instanceof Attribute)) return null;
-      for (NamedExpression column : ScalaLists.toJava(project.projectList())) {
-        if (column instanceof Alias && column.exprId().equals(((Attribute) node).exprId())) return ((Alias) column).child();
-      }
-      return null;
+    Map<ExprId, Expression> aliases = new HashMap<ExprId, Expression>();
+    for (NamedExpression column : ScalaLists.toJava(project.projectList())) {
+      if (column instanceof Alias) aliases.put(column.exprId(), ((Alias) column).child());
     }
+    Expression moved = (Expression) term.transformUp(new AggregateQuery.InlineAliases(aliases));
+    return mayAsk(moved) ? moved : null;
   }
 
   /** The plan, with a filter right over the scan that gives `key`; null if there is none whose rows come through, or it has one as good. */
@@ -229,6 +236,8 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   /** Whether leaving out rows of `child` leaves out rows of `plan`, and changes no other. */
   public static boolean passesRows(LogicalPlan plan, LogicalPlan child) {
+    // What numbers rows, or draws for each, gives others where some are left out.
+    for (Expression expression : ScalaLists.toJava(plan.expressions())) if (!expression.deterministic()) return false;
     if (plan instanceof Project || plan instanceof Filter) return true;
     if (!(plan instanceof Join)) return false;
     Join join = (Join) plan;

@@ -39,10 +39,12 @@ public class ScanReport {
   /** Columns that calls of our functions make. */
   private final Set<ExprId> pluginColumns = new HashSet<ExprId>();
 
-  private ScanReport() {}
-
   /** By what names the columns of a plan are called: `a` of `a.id`. */
   private final Map<ExprId, String> qualifiers = new HashMap<ExprId, String>();
+  /** Of the conditions those that joins compare keys by. */
+  private final Set<Expression> joins = Collections.newSetFromMap(new IdentityHashMap<Expression, Boolean>());
+
+  private ScanReport() {}
 
   /**
    * A JSON list of {"voter", "request", "table", "alias", "unpushed": {condition: why, or ""}, "awaited": [condition]}; equal ones once.
@@ -95,7 +97,9 @@ public class ScanReport {
 
   private void addJoinConditions(BaseJoinExec join) {
     for (int i = 0; i < join.leftKeys().length(); i++) {
-      conditions.add(new EqualTo((Expression) join.leftKeys().apply(i), (Expression) join.rightKeys().apply(i)));
+      Expression equality = new EqualTo((Expression) join.leftKeys().apply(i), (Expression) join.rightKeys().apply(i));
+      conditions.add(equality);
+      joins.add(equality);
     }
     if (join.condition().isDefined()) conditions.addAll(ImpliedFilter.conjuncts((Expression) join.condition().get()));
   }
@@ -138,14 +142,16 @@ public class ScanReport {
   }
 
   /** Why a condition was not asked about, as far as the scan knows; else empty. */
-  private static String refusal(Expression condition, BatchScanExec scan) {
-    if (!(condition instanceof EqualTo)) return "";
+  private String refusal(Expression condition, BatchScanExec scan) {
+    if (!joins.contains(condition)) return "";
     Expression left = ((EqualTo) condition).left();
     Expression right = ((EqualTo) condition).right();
     boolean isLeft = isTerm(left, scan);
     if (isLeft == isTerm(right, scan)) return "";
-    String refusal = ((FuseScan) scan.scan()).refusalOfKeys(isLeft ? left : right);
-    return refusal == null ? "" : refusal;
+    Expression term = isLeft ? left : right;
+    String refusal = ((FuseScan) scan.scan()).refusalOfKeys(term);
+    if (refusal != null) return refusal;
+    return term instanceof Attribute ? "" : "its keys are asked about if they are known before this scan is planned: the other side is broadcast, and nothing shuffles this one";
   }
 
   private static boolean isTerm(Expression side, BatchScanExec scan) {

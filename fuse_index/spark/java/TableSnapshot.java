@@ -191,9 +191,9 @@ public class TableSnapshot {
     } catch (Exception failure) {
       LOG.warn("keys of joins do not reach indexes of " + this + ": " + failure);
     }
-    boolean may = reply != null && reply[0] == 1 && reply[1] == 1;
-    prunedByKeys.put(keys, Boolean.valueOf(may));
-    return may;
+    if (reply == null || reply[0] != 1) return false; // and the next who asks may be luckier
+    prunedByKeys.put(keys, Boolean.valueOf(reply[1] == 1));
+    return reply[1] == 1;
   }
 
   /** The newest snapshot of the branch; this one if that is it, or if no branch is followed. Raises where it cannot be had. */

@@ -78,7 +78,12 @@ def _overlap(table: StoredTable, column: Column) -> float:
     statistics = zones.statistics(field.id)
     if statistics is None or not len(statistics):
         return 1.0
-    all_null = pc.equal(statistics.null_count, pa.array(zones.row_counts))
-    values = replace(statistics, null_count=pc.if_else(all_null, statistics.null_count, 0))  # a key is never NULL
-    measured = measure_overlaps(column_intervals(values, zones.row_counts))
-    return (measured.average_overlaps + 1) / measured.blocks
+    # A key is never NULL: zones that are NULL throughout go for any, and in others only values count.
+    all_null = np.asarray(pc.equal(statistics.null_count, pa.array(zones.row_counts)).fill_null(False), np.bool_)
+    if all_null.all():
+        return 0.0
+    holding = np.flatnonzero(~all_null)
+    values = statistics.take(holding)
+    values = replace(values, null_count=pa.array(np.zeros(len(values), np.int64)))
+    measured = measure_overlaps(column_intervals(values, zones.row_counts[holding]))
+    return (measured.average_overlaps + 1) / len(zones)

@@ -189,7 +189,12 @@ class PlannerCallback:
         if "columns" in request:
             return b"\1" + self._planner.read_rows(request)
         if "keys" in request:
-            return self._keys.get(text, lambda: b"\1" + bytes(self._planner.may_prune_by_keys(request)))
+            # Who said no may have had no time: it costs little to ask again.
+            return self._keys.get(
+                text,
+                lambda: b"\1" + bytes(self._planner.may_prune_by_keys(request)),
+                lambda reply: inf if all(reply) else self.FAULTY_REPLY_SECONDS,
+            )
         return self._cached_reply(text, request)[0]
 
     def _cached_reply(self, text: str, request: Mapping[str, Any]) -> tuple[bytes, Explanation]:

@@ -39,6 +39,10 @@ ORDERED = {
     "times": pa.array(RISING * 1_000_000, pa.timestamp("us", "UTC")),
     "decimals": pa.array([Decimal(int(number)) for number in RISING], pa.decimal128(10, 0)),
     "nulls among them": pa.array([None if number % 50 == 0 else int(number) for number in RISING]),
+    "nothing but nulls": pa.nulls(len(RISING), pa.int64()),
+    "values in one block alone": pa.array(
+        [int(number) if number < ROWS else None for number in SHUFFLED[:ROWS].tolist() + RISING[ROWS:].tolist()]
+    ),
     "nulls alone in one block": pa.array([None if number < ROWS else int(number) for number in RISING]),
 }
 
@@ -53,7 +57,6 @@ UNORDERED = {
     "texts": pa.array([f"{number:06}" for number in SHUFFLED]),
     "one value": pa.array(np.zeros(len(RISING), np.int64)),
     "booleans": pa.array(SHUFFLED % 2 == 0),
-    "no value": pa.nulls(len(RISING), pa.int64()),
     "lists": pa.array([[int(number)] for number in RISING]),
 }
 

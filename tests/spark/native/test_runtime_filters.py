@@ -173,6 +173,25 @@ def test_what_a_join_removed_is_explained(tables: SparkSession) -> None:
     assert "IN (" in str(explained)
 
 
+@pytest.mark.any_spark
+def test_a_shuffled_scan_does_not_wait_for_what_it_is_never_told(tables: SparkSession) -> None:
+    term = "get_json_object(doc, '$.n') = name2"
+    found = compare(tables, f"SELECT /*+ MERGE(small) */ id, tag FROM {{big}} JOIN small ON {term}")
+
+    assert "dynamicpruning" not in plan_of(found)
+    assert "its keys are asked about if they are known" in str(fuse_spark.explain(found))
+
+
+@pytest.mark.any_spark
+def test_rows_that_are_numbered_are_all_there(tables: SparkSession) -> None:
+    numbered = "SELECT k, row_number() OVER (ORDER BY id) AS place, rand(7) AS drawn FROM {big}"
+    compare(tables, f"SELECT place, tag FROM ({numbered}) JOIN small ON k = k2")
+    drawn = tables.sql("SELECT drawn FROM (SELECT k, rand(7) AS drawn FROM big) JOIN small ON k = k2")
+    alone = tables.sql("SELECT k, rand(7) AS drawn FROM big")
+    keys = {row.k2 for row in tables.table("small").collect()}
+    assert sorted(row.drawn for row in drawn.collect()) == sorted(row.drawn for row in alone.collect() if row.k in keys)
+
+
 JOIN = "SELECT id FROM {big} JOIN small ON %s = k2"
 
 
