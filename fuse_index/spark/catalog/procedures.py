@@ -69,7 +69,7 @@ class ProcedureCall:
         """The name of a table that need not be there: in the current namespace if ``names`` have it so."""
         parts = self.identifier()
         within = (*self.namespace, *parts)
-        return within if join_identifier(within) in names else parts
+        return within if join_identifier(within).lower() in {name.lower() for name in names} else parts
 
     def reference(self) -> TableReference:
         """The table that the call is about. Raises NotFound naming near names."""

@@ -240,5 +240,5 @@ def _refusal(failure: PySparkException, name: str) -> str:
     text = str(failure).partition("JVM stacktrace")[0].strip()
     if "Traceback (most recent call last)" in text:  # of a function of the user's: what it raised is at the end
         return [line for line in text.splitlines() if line and not line[0].isspace()][-1]
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(failure).__name__]
     return " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]

@@ -35,6 +35,8 @@ public class CatalogClient {
   private static final int MAX_REMEMBERED = 64;
   /** Names of Spark's functions that give another value to each statement, or session. */
   private static final Pattern DEPENDING = Pattern.compile("\\b(current_\\w+|curdate|now|localtimestamp|unix_timestamp|user|session_user)\\b", Pattern.CASE_INSENSITIVE);
+  /** Literals that are of the day on which they are read. */
+  private static final Pattern TODAY = Pattern.compile("\\b(date|timestamp\\w*)\\s*['\"]\\s*(now|today|tomorrow|yesterday)\\s*['\"]", Pattern.CASE_INSENSITIVE);
 
   /** What a header says, read once: a table that nobody has changed comes with the same text each time. */
   public static class Loaded {
@@ -50,8 +52,6 @@ public class CatalogClient {
   public final SparkSession session;
   public final String catalog;
   public final String callbackKey;
-  /** Literals that are not what they say. */
-  private static final Pattern TODAY = Pattern.compile("\\b(date|timestamp\\w*)\\s*['\"]\\s*(now|today|tomorrow|yesterday)\\s*['\"]", Pattern.CASE_INSENSITIVE);
   private final ConcurrentHashMap<String, Loaded> remembered = new ConcurrentHashMap<String, Loaded>();
 
   public CatalogClient(SparkSession session, String catalog, String callbackKey) {

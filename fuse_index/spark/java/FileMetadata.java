@@ -123,10 +123,12 @@ public class FileMetadata {
     return new GenericInternalRow(values.toArray());
   }
 
-  /** When files were written, in microseconds, by their paths, if that is asked for: our listings do not say. */
-  public Map<String, Long> modificationTimes(Configuration hadoop, Set<String> paths) {
+  public boolean asksWhenWritten() { return fields.getFieldIndex("file_modification_time").isDefined(); }
+
+  /** When files were written, in microseconds, by their paths: our listings do not say. */
+  public static Map<String, Long> modificationTimes(Configuration hadoop, Set<String> paths) {
     Map<String, Long> times = new HashMap<String, Long>();
-    if (paths.isEmpty() || fields.getFieldIndex("file_modification_time").isEmpty()) return times;
+    if (paths.isEmpty()) return times;
     ExecutorService threads = Executors.newFixedThreadPool(Math.min(MAX_THREADS, paths.size()));
     try {
       Map<String, Future<Object>> asked = new HashMap<String, Future<Object>>();

@@ -101,9 +101,12 @@ public class FileRange {
     }
     Collections.sort(parts, new LargestFirst());
     List<PartitionedFile> files = new ArrayList<PartitionedFile>();
-    Set<String> paths = new LinkedHashSet<String>();
-    for (FileRange part : parts) paths.add(part.path);
-    java.util.Map<String, Long> times = metadata.modificationTimes(session.sessionState().newHadoopConf(), paths);
+    java.util.Map<String, Long> times = Collections.<String, Long>emptyMap();
+    if (metadata.asksWhenWritten()) {
+      Set<String> paths = new LinkedHashSet<String>();
+      for (FileRange part : parts) paths.add(part.path);
+      times = FileMetadata.modificationTimes(session.sessionState().newHadoopConf(), paths);
+    }
     for (FileRange part : parts) files.add(part.partitionedFile(metadata, (Long) times.get(part.path)));
     if (files.isEmpty()) return new InputPartition[0];
     int byBytes = FilePartition.getFilePartitions(session, ScalaLists.toScala(files), most).length();

@@ -42,8 +42,10 @@ public class TableSnapshot {
   public final Set<String> wholeColumns;
   /** Files name columns as they like, and their field ids say which they are. */
   public final boolean byFieldId;
-  /** Whether blocks may be left out by the keys of a join, by what it compares with them, as ExpressionJson writes it. */
-  private final ConcurrentHashMap<String, Boolean> prunedByKeys = new ConcurrentHashMap<String, Boolean>();
+  /** So long a no is remembered: whoever was asked may have had no time. A table that nobody changes is the same object for long. */
+  private static final long REFUSED_NANOSECONDS = 30000000000L;
+  /** What a join compares with its keys, as ExpressionJson writes it: 0 where blocks may be left out by them, else until when that is not asked again. */
+  private final ConcurrentHashMap<String, Long> refusedUntil = new ConcurrentHashMap<String, Long>();
 
   private TableSnapshot(String callbackKey, String url, String branch, String mode, String id, FileListing listing, StructType schema,
       StructType declaredSchema, StructType storedSchema, Set<List<String>> unpushablePaths, Set<String> wholeColumns, boolean byFieldId) {
@@ -181,8 +183,8 @@ public class TableSnapshot {
   public boolean mayPruneByKeys(Expression key) {
     if (!asksIndexes()) return false;
     String keys = ExpressionJson.ofOrdered(ScalaLists.toScala(Collections.singletonList(key)), columns());
-    Boolean known = (Boolean) prunedByKeys.get(keys);
-    if (known != null) return known.booleanValue();
+    Long until = (Long) refusedUntil.get(keys);
+    if (until != null && (until.longValue() == 0L || System.nanoTime() - until.longValue() < 0L)) return until.longValue() == 0L;
     byte[] reply = null;
     try {
       reply = PythonCallback.send(callbackKey, openRequest("[]").key("keys").json(keys).close('}').toString());
@@ -192,7 +194,7 @@ public class TableSnapshot {
       LOG.warn("keys of joins do not reach indexes of " + this + ": " + failure);
     }
     if (reply == null || reply[0] != 1) return false; // and the next who asks may be luckier
-    prunedByKeys.put(keys, Boolean.valueOf(reply[1] == 1));
+    refusedUntil.put(keys, Long.valueOf(reply[1] == 1 ? 0L : System.nanoTime() + REFUSED_NANOSECONDS));
     return reply[1] == 1;
   }
 
