@@ -121,13 +121,36 @@ class Ballot:
         return Ballot(bits, rows)
 
     def take(self, units: npt.NDArray[np.int64]) -> Ballot:
-        """The votes on these units, in this order.
-
-        ``units``: int64, shape (k,); a unit may stand in it many times (a block, once for each of its zones).
-        """
+        """The votes on these units, in this order. ``units``: int64, shape (k,)."""
         return Ballot(
             self.bits[units], {i: self.rows[u] for i, u in enumerate(units) if u in self.rows} if self.rows else {}
         )
+
+    def cut(self, owners: npt.NDArray[np.int64], row_counts: npt.NDArray[np.int64]) -> Ballot:
+        """The votes on the parts of some units: on blocks of segments, on zones of blocks.
+
+        ``owners``: int64, shape (k,), ascending, the unit that each part belongs to; ``row_counts``: int64, shape (k,),
+        the rows of each part. The parts of a unit stand in the order of its rows and hold all of them. A part gets the
+        votes on the rows that are its own, and its own vote is their union. Raises ValueError where a unit has more or
+        fewer votes on rows than its parts have rows.
+
+        >>> ballot = Ballot(np.array([NONE, SOME], np.uint8), {1: np.array([NONE, NONE, ALL], np.uint8)})
+        >>> parts = ballot.cut(np.array([0, 1, 1]), np.array([5, 2, 1]))
+        >>> parts.bits.tolist() == [NONE, NONE, ALL], {part: len(votes) for part, votes in parts.rows.items()}
+        (True, {1: 2, 2: 1})
+        """
+        bits, rows = self.bits[owners], {}
+        for unit, votes in self.rows.items():
+            first, end = np.searchsorted(owners, [unit, unit + 1]).tolist()
+            if first == end:  # no part of this unit is asked for
+                continue
+            offsets = np.cumsum(row_counts[first:end])
+            if offsets[-1] != len(votes):
+                raise ValueError(f"{len(votes)} votes on rows of unit {unit}, whose parts have {offsets[-1]} rows")
+            for part, own in enumerate(np.split(votes, offsets[:-1]), first):
+                rows[part] = own
+                bits[part] = np.bitwise_or.reduce(own, initial=0)
+        return Ballot(bits, rows)
 
     @property
     def may_match(self) -> npt.NDArray[np.bool_]:

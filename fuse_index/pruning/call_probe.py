@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fuse_index.indexes.ballot import Ballot
+from fuse_index.indexes.ballot import UNKNOWN, Ballot
 from fuse_index.indexes.block_batch import FrameBatch
 from fuse_index.indexes.interface import Probe, Votes
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call, trusted_call
@@ -42,21 +42,35 @@ def _checked_ballot(answer: object, batch: FrameBatch) -> Ballot:
     if not isinstance(answer.rows, Mapping):
         raise TypeError(f"probe() gave {type(answer.rows).__name__}, not a mapping, as the votes on rows")
     row_counts = batch.zone_rows if len(bits) == len(batch.zone_rows) else batch.row_counts
-    rows = {}
+    bits, rows = bits.copy(), {}
     for given, votes in answer.rows.items():
         unit = index(given)
         if not 0 <= unit < len(bits):
             raise ValueError(f"probe() gave votes on the rows of unit {unit}, and there are {len(bits)}")
-        rows[unit] = _checked_votes(votes, f"votes on rows of unit {unit}")
+        rows[unit] = _known_votes(_checked_votes(votes, f"votes on rows of unit {unit}"))
         if len(rows[unit]) != row_counts[unit]:
             raise ValueError(
                 f"probe() gave {len(rows[unit])} row votes for unit {unit}, which has {row_counts[unit]} rows"
             )
-    return Ballot(bits.copy(), {unit: votes.copy() for unit, votes in rows.items()})
+        union = np.bitwise_or.reduce(rows[unit], initial=0)
+        if bits[unit] and union & ~bits[unit]:
+            raise ValueError(f"probe() gave unit {unit} the vote {bits[unit]}, and its rows more: {union} together")
+        bits[unit] = union
+    return Ballot(_known_votes(bits), rows)
+
+
+def _known_votes(votes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """A copy in which a vote without any outcome, which no row can have, is one that tells nothing."""
+    known: npt.NDArray[np.uint8] = np.where(votes == 0, np.uint8(UNKNOWN), votes)
+    return known
 
 
 def _checked_votes(votes: object, what: str) -> npt.NDArray[np.uint8]:
     if not isinstance(votes, np.ndarray) or votes.dtype != np.uint8 or votes.ndim != 1:
         form = f"{votes.dtype} of shape {votes.shape}" if isinstance(votes, np.ndarray) else type(votes).__name__
         raise TypeError(f"probe() gave {what} as {form}, not uint8 of one dimension")
+    if len(votes) and votes.max() > UNKNOWN:
+        raise ValueError(
+            f"probe() gave {what} with a {votes.max()}, and a vote is TRUE | FALSE | NULL, at most {UNKNOWN}"
+        )
     return np.asarray(votes)

@@ -154,14 +154,14 @@ class _Planner:
         living = np.flatnonzero(tally.combined().may_match)
 
         blocks = self.table.blocks(living, self._columns())
-        tally = tally.take(np.repeat(living, segments.block_counts[living]))
+        tally = tally.cut(np.repeat(living, segments.block_counts[living]), blocks.row_counts)
         self._probe_metadata(LevelProbe.of_blocks(self._probe_context(), blocks), tally, np.ones(len(blocks), np.int64))
         alive = np.flatnonzero(tally.combined().may_match)
         if len(alive) < len(blocks):
             blocks = blocks.take(alive)
 
         owners = np.repeat(np.arange(len(blocks)), np.diff(blocks.zone_offsets))
-        tally = tally.take(alive[owners])
+        tally = tally.cut(alive[owners], blocks.zone_rows)
         level = LevelProbe.of_zones(
             self._probe_context(),
             blocks,
@@ -224,6 +224,9 @@ class _Planner:
         tally.check_conjunctions()
 
     def _finish(self, context: Context, blocks: BlockFrame, ballot: Ballot) -> ScanPlan[BlockFrame]:
+        for zone, votes in ballot.rows.items():
+            if len(votes) != blocks.zone_rows[zone]:
+                raise ValueError(f"{len(votes)} votes on rows of zone {zone}, which has {blocks.zone_rows[zone]}")
         matching = {zone: (votes & TRUE).view(np.bool_) for zone, votes in ballot.rows.items()}
         masks = {zone: rows for zone, rows in matching.items() if ballot.may_match[zone]}
         zones, rows = leave_out_deleted(blocks, ballot.may_match, masks)

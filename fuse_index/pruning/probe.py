@@ -160,7 +160,8 @@ class LevelProbe:
         for part, ballot in parts:
             numbers = zones_of_blocks(self.blocks.zone_offsets, part)
             if len(ballot) != len(numbers):
-                ballot = ballot.take(np.repeat(np.arange(len(part)), np.diff(self.blocks.zone_offsets)[part]))
+                owners = np.repeat(np.arange(len(part)), np.diff(self.blocks.zone_offsets)[part])
+                ballot = ballot.cut(owners, self.row_counts[numbers])
             nulls = self._nulls(compiled.inputs).take(numbers)
             whole = self._complete_ballot(leaf_probes.leaf, compiled, ballot, nulls)
             bits[numbers] = whole.bits

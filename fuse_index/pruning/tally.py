@@ -65,18 +65,18 @@ class Tally:
         """What is known by all that voted."""
         return self.count.votes
 
-    def take(self, units: npt.NDArray[np.int64]) -> Tally:
-        """The same of these units, or of what they are cut into.
+    def cut(self, owners: npt.NDArray[np.int64], row_counts: npt.NDArray[np.int64]) -> Tally:
+        """The votes so far, on what some of the units are cut into.
 
-        ``units``: int64, shape (k,), as of ``Ballot.take``.
+        ``owners``, ``row_counts``: int64, shape (k,), as of ``Ballot.cut``.
         """
-        ballots = {subject: ballot.take(units) for subject, ballot in self.ballots.items()}
+        ballots = {subject: ballot.cut(owners, row_counts) for subject, ballot in self.ballots.items()}
         exact = {
-            subject: ballots[subject] if ballot is self.ballots[subject] else ballot.take(units)
+            subject: ballots[subject] if ballot is self.ballots[subject] else ballot.cut(owners, row_counts)
             for subject, ballot in self.exact.items()
         }
-        count = VoteCount(self.count.tree, ballots, len(units))
-        return Tally(self.probes, self.trace, len(units), count, exact, self.voters, self.leaves)
+        count = VoteCount(self.count.tree, ballots, len(owners))
+        return Tally(self.probes, self.trace, len(owners), count, exact, self.voters, self.leaves)
 
     def combined(self) -> Ballot:
         """What the whole predicate may be on each unit."""

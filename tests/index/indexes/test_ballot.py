@@ -163,3 +163,20 @@ def test_a_unit_may_be_taken_many_times_with_its_rows():
 
     assert taken.bits.tolist() == [SOME, TRUE, SOME]
     assert {unit: rows.tolist() for unit, rows in taken.rows.items()} == {0: [TRUE, FALSE], 2: [TRUE, FALSE]}
+
+
+def test_rows_are_cut_where_their_unit_is():
+    votes = Ballot(
+        np.array([NONE, SOME, SOME, ALL], np.uint8),
+        {1: np.array([NONE, NONE, ALL], np.uint8), 2: np.array([ALL, NONE], np.uint8)},
+    )
+
+    parts = votes.cut(np.array([1, 1, 3, 3]), np.array([2, 1, 4, 4]))
+
+    assert parts.bits.tolist() == [NONE, ALL, ALL, ALL]
+    assert {part: rows.tolist() for part, rows in parts.rows.items()} == {0: [NONE, NONE], 1: [ALL]}
+
+
+def test_rows_that_do_not_fill_the_parts_of_their_unit_are_not_cut():
+    with pytest.raises(ValueError, match="3 votes on rows of unit 0, whose parts have 4 rows"):
+        Ballot(np.array([NONE], np.uint8), {0: np.full(3, NONE, np.uint8)}).cut(np.array([0, 0]), np.array([2, 2]))
