@@ -7,12 +7,13 @@ from typing import Any
 from fuse_index.indexes.interface import Answers, Ranks, Votes
 from fuse_index.testing.answer_tests import AnswerTests
 from fuse_index.testing.rank_tests import RankTests
+from fuse_index.testing.table_tests import TableTests
 from fuse_index.testing.vote_tests import VoteTests
 
-_SUITES = {Votes: VoteTests, Ranks: RankTests, Answers: AnswerTests}
+_SUITES = ((VoteTests, Votes), (TableTests, Votes), (RankTests, Ranks), (AnswerTests, Answers))
 
 
-class IndexTests(VoteTests, RankTests, AnswerTests):
+class IndexTests(TableTests, RankTests, AnswerTests):
     """Inherit, name your kind, and it is tested.
 
     ``index``: the kind. ``inputs``: what it is put on; by default a column of each type that it accepts. ``options``:
@@ -26,7 +27,7 @@ class IndexTests(VoteTests, RankTests, AnswerTests):
         """Tests of protocols that the kind does not have are none of it."""
         super().__init_subclass__(**arguments)
         kind = getattr(cls, "index", None)
-        for protocol, suite in _SUITES.items():
+        for suite, protocol in _SUITES:
             if kind is not None and not isinstance(kind(), protocol):
                 for name in vars(suite):
                     if name.startswith("test_"):

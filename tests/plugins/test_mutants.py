@@ -2,14 +2,28 @@
 it.
 """
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from fuse_index.plugin import ALL, NONE, SOME, Ballot, Conjunction, Input, Probe, Sidecar, ValueSet
+from fuse_index.plugin import (
+    ALL,
+    NONE,
+    SOME,
+    Ballot,
+    Conjunction,
+    IndexKind,
+    Input,
+    Probe,
+    Refusal,
+    Sidecar,
+    ValueSet,
+)
 from fuse_index.predicate import Column, Compare, In, Like, Literal, StartsWith
+from fuse_index.reasons import Reason
 from fuse_index.testing import IndexTests
 from fuse_plugins.bloom import Bloom
 from fuse_plugins.bloom.zone_index import ProbeValues
@@ -283,8 +297,60 @@ MUTANTS = [
 
 @pytest.mark.parametrize(("kind", "column"), MUTANTS, ids=[kind.__name__ for kind, _ in MUTANTS])
 def test_a_kind_that_is_wrong_on_purpose_is_found(kind, column):
-    with pytest.raises(AssertionError, match="but the vote was"):
+    with pytest.raises(AssertionError, match=r"but the vote was|rows with the index"):
         run(suite(kind, column))
+
+
+class VotesOnRows(Bloom):
+    """Keeps the values of a block, and has votes on its rows, which only a planner that cuts them at zones uses."""
+
+    name = "votes_on_rows"
+
+    def build(self, rows, zones, options):
+        return Sidecar({"distinct": 0}, pickle.dumps(rows.column(0).to_pylist()))
+
+    def summary_type(self, inputs, options):
+        return pa.struct([("distinct", pa.int64())])
+
+    def pack(self, sidecars):
+        return IndexKind.pack(self, sidecars)
+
+    def inspect(self, batch, options):
+        return {}
+
+    def compile(self, what, inputs, options, context):
+        if isinstance(what, Compare) and what.operator in ("=", "<=>") and isinstance(what.left, Column):
+            return Probe(what.right.value, cost=10.0)
+        return Refusal(Reason.LEAF_UNSUPPORTED, "only =")
+
+    def probe(self, probe, batch):
+        bits, rows = np.full(len(batch), SOME, np.uint8), {}
+        for unit in range(len(batch)):
+            if (payload := batch.payload(unit)) is not None:
+                values = pickle.loads(payload.read([(0, payload.size)])[0])
+                rows[unit] = self.votes(np.array([value == probe.what for value in values]))
+                bits[unit] = np.bitwise_or.reduce(rows[unit])
+        return Ballot(bits, rows)
+
+    def votes(self, equal):
+        return np.where(equal, np.uint8(ALL), np.uint8(NONE))
+
+
+class VotesOnOtherRows(VotesOnRows):
+    """Its positions are one too high: its votes on small blocks are no votes, and on others of the wrong rows."""
+
+    name = "votes_on_other_rows"
+
+    def votes(self, equal):
+        return super().votes(np.roll(equal, 1)) if len(equal) > 40 else np.full(len(equal), SOME, np.uint8)
+
+
+def test_a_kind_that_votes_on_rows_is_judged_on_a_table_of_unequal_zones():
+    right, wrong = suite(VotesOnRows, pa.int64()), suite(VotesOnOtherRows, pa.int64())
+
+    right.test_a_table_of_unequal_zones_gives_the_rows_that_it_gives_without_the_index()
+    with pytest.raises(AssertionError, match="rows with the index"):
+        wrong.test_a_table_of_unequal_zones_gives_the_rows_that_it_gives_without_the_index()
 
 
 @pytest.mark.parametrize("column", [pa.int64(), pa.float64(), pa.string()], ids=str)
