@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -66,13 +66,13 @@ def commit_by_key(
     rows: pa.Table,
     deleted_keys: pa.Table,
     application: tuple[str, int] | None = None,
-    only_next: bool = False,
+    still_holds: Callable[[StoredTable], bool] | None = None,
 ) -> tuple[StoredTable, StoredTable]:
     """Put rows and delete keys, as ``put_rows``, and tier as ``commit_hot`` does; the table after each of the two."""
     if (head := _head_that_has(table, application)) is not None:
         return head, head
     operation = "upsert" if len(rows) else "delete keys"
-    return _tier_if_due(storage.put_rows(table, rows, deleted_keys, application, operation, only_next), host)
+    return _tier_if_due(storage.put_rows(table, rows, deleted_keys, application, operation, still_holds), host)
 
 
 def commit_staged_by_key(
@@ -81,12 +81,12 @@ def commit_staged_by_key(
     staged: Sequence[StagedPuts],
     application: tuple[str, int] | None = None,
     operation: str = "upsert",
-    only_next: bool = False,
+    still_holds: Callable[[StoredTable], bool] | None = None,
 ) -> StoredTable:
     """Commit what several processes wrote by one hot commit, as ``commit_puts``, and tier; the table before that."""
     if (head := _head_that_has(table, application)) is not None:
         return head
-    return _tier_if_due(storage.commit_puts(table, staged, application, operation, only_next), host)[0]
+    return _tier_if_due(storage.commit_puts(table, staged, application, operation, still_holds), host)[0]
 
 
 def _head_that_has(table: StoredTable, application: tuple[str, int] | None) -> StoredTable | None:

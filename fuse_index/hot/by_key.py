@@ -12,8 +12,17 @@ import fuse_storage as storage
 from fuse_index.changes.row_hash import row_hashes
 from fuse_index.errors import InputError
 from fuse_index.hot.append import commit_by_key
-from fuse_index.hot.key_changes import KeyChanges, check_keyed, missing_columns, no_keys, read_uniform_rows
+from fuse_index.hot.key_changes import (
+    KeyChanges,
+    check_keyed,
+    check_same_columns,
+    in_columns,
+    missing_columns,
+    no_keys,
+    read_uniform_rows,
+)
 from fuse_index.hot.lookup import look_up
+from fuse_index.hot.rows_read import RowsRead
 from fuse_index.ingest import arrow_input
 from fuse_index.operations.dml import DmlMixin
 from fuse_index.operations.row_edits import DeleteRows, UpdateRows
@@ -138,17 +147,19 @@ class KeyedMixin(DmlMixin):
         """
         head, first = self.stored, None
         for _ in range(_ATTEMPTS):
+            if head.snapshot.schema != self.snapshot.schema:
+                break
             rows = Scan(plan_scan(head, predicate, self.engine), tuple(names), self.host.functions).to_arrow()
             rows = rows.sort_by([(name, "ascending") for name in head.snapshot.key])
-            if (
-                first is not None and not row_hashes(relevant(rows)).equals(first)
-            ) or head.snapshot.schema != self.snapshot.schema:
+            if first is not None and not row_hashes(relevant(rows)).equals(first):
                 break
             puts, deletes = change(rows)
             if not len(puts) and not len(deletes):
                 return self.snapshot
             try:
-                committed, self.stored = commit_by_key(head, self.host, puts, deletes, only_next=True)
+                own = pa.concat_tables([part.select(list(self.snapshot.key)) for part in (rows, puts, deletes)])
+                read = RowsRead(head, own, self.engine, True, predicate)
+                committed, self.stored = commit_by_key(head, self.host, puts, deletes, still_holds=read.still_hold)
                 return committed.snapshot
             except Conflict:
                 head, first = head.refresh(), row_hashes(relevant(rows))
@@ -158,22 +169,30 @@ class KeyedMixin(DmlMixin):
         )
 
     def _put(self, rows: pa.Table, deletes: pa.Table, application: tuple[str, int] | None) -> Snapshot:
-        """Commit puts, which may lack columns, and deletes, of which each key is once."""
-        missing = missing_columns(rows.column_names, self.snapshot)
-        if not missing or not len(rows):
-            whole = rows if len(rows) else self.snapshot.schema.arrow.empty_table()
-            committed, self.stored = commit_by_key(self.stored, self.host, whole, deletes, application)
-            return committed.snapshot
-        head = self.stored
+        """Commit puts, which may lack columns, and deletes, of which each key is once.
+
+        Columns that others added since this handle's state are columns that the rows lack. Raises Conflict where others
+        renamed or dropped one that they have.
+        """
+        head, names = self.stored, [*rows.column_names, *self.snapshot.key]
         for attempt in range(_ATTEMPTS):
-            whole = self._completed(head, rows, missing)
+            check_same_columns(self.snapshot.schema, names, head.snapshot)
+            missing = missing_columns(rows.column_names, head.snapshot) if len(rows) else []
+            whole, still_holds = head.snapshot.schema.arrow.empty_table(), None
+            if len(rows):
+                same = head.snapshot.schema == self.snapshot.schema
+                whole = rows if same else in_columns(rows, head.snapshot)
+            if missing:
+                whole = self._completed(head, whole, missing)
+                still_holds = RowsRead(head, rows.select(list(head.snapshot.key)), self.engine).still_hold
             try:
-                committed, self.stored = commit_by_key(head, self.host, whole, deletes, application, True)
+                committed, self.stored = commit_by_key(head, self.host, whole, deletes, application, still_holds)
                 return committed.snapshot
             except Conflict:
-                if attempt == _ATTEMPTS - 1:
+                later = head.refresh()
+                if attempt == _ATTEMPTS - 1 or not (missing or later.snapshot.schema != head.snapshot.schema):
                     raise
-                head = head.refresh()
+                head = later
         raise AssertionError
 
     def _completed(self, head: StoredTable, rows: pa.Table, missing: Sequence[str]) -> pa.Table:

@@ -154,6 +154,19 @@ def check_has_key(rows: pa.Table, snapshot: Snapshot, method: str) -> None:
         )
 
 
+def check_same_columns(before: Schema, names: Sequence[str], snapshot: Snapshot) -> None:
+    """Raise Conflict where others renamed, dropped or replaced one of these top-level columns since ``before``."""
+    now = {field.id: field.name for field in snapshot.schema.fields}
+    for name in names:
+        if (found := now.get(before.find([name]).id)) != name:
+            what = "dropped" if found is None else f"renamed to {found!r}"
+            raise storage.Conflict(
+                f"column {name!r} was {what} since this handle was opened: refresh() it, and give the rows by the "
+                f"columns of today",
+                snapshot.id,
+            )
+
+
 def in_columns(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
     """Rows in the types of those columns of the table that they have, in its order. Raises SchemaError."""
     schema = snapshot.schema

@@ -19,7 +19,7 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.hot.append import hot_row_limit
-from fuse_index.hot.key_changes import missing_columns, read_uniform_rows
+from fuse_index.hot.key_changes import check_has_key, in_columns, read_uniform_rows
 from fuse_index.ingest import arrow_input
 from fuse_storage import Snapshot
 
@@ -72,20 +72,16 @@ class Producer:
     def send(self, rows: Any) -> Future[int]:
         """Hand over rows, as ``append`` takes them; they are matched to the table's columns at once.
 
-        Raises SchemaError, InputError. Waits while twice the rows of a batch wait already.
+        Of a table with a primary key they may lack columns, as for ``upsert``. Raises SchemaError, InputError. Waits
+        while twice the rows of a batch wait already.
         """
         snapshot = self._table.snapshot
-        if storage.is_keyed(snapshot):
-            rows = read_uniform_rows(rows, snapshot.schema.arrow)
-            if len(rows) and (lacking := missing_columns(rows.column_names, snapshot)):
-                raise InputError(f"rows lack column {lacking[0]!r}: a producer puts whole rows; or call upsert")
-        batches = [batch for batch in arrow_input.to_record_batches(rows, snapshot.schema.arrow) if batch.num_rows]
-        conformed = [storage.conform_rows(batch, snapshot.schema) for batch in batches]
-        if not conformed:
+        conformed = _conformed(rows, snapshot)
+        if not len(conformed):
             future: Future[int] = Future()
             future.set_result(snapshot.version)
             return future
-        sent = _Sent(pa.concat_tables(conformed), snapshot.schema)
+        sent = _Sent(conformed, snapshot.schema)
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._row_count < 2 * self._max_rows)
             if self._closed:
@@ -142,10 +138,14 @@ class Producer:
         return min(self._max_rows, hot_row_limit(self._table.snapshot, hot=True))
 
     def _take(self) -> list[_Sent]:
-        """Take what is first, at least one, and no more rows than a batch has; what was cancelled is left out."""
+        """Take what is first, at least one, and no more rows than a batch has; what was cancelled is left out.
+
+        All have the same columns: rows of a table with a primary key may lack some.
+        """
         limit, count, taken = self._batch_rows(), 0, 0
         for sent in self._waiting:
-            if taken and count + len(sent.rows) > limit:
+            other = sent.rows.column_names != self._waiting[0].rows.column_names
+            if taken and (other or count + len(sent.rows) > limit):
                 break
             count, taken = count + len(sent.rows), taken + 1
         batch, self._waiting = self._waiting[:taken], self._waiting[taken:]
@@ -219,14 +219,32 @@ def _next_number(last: int) -> int:
     return (((last >> _RANDOM_BITS) + 1) << _RANDOM_BITS) + secrets.randbits(_RANDOM_BITS)
 
 
+def _conformed(rows: Any, snapshot: Snapshot) -> pa.Table:
+    """All rows, as the table has them; with a primary key in those of its columns that they have."""
+    if not storage.is_keyed(snapshot):
+        batches = arrow_input.to_record_batches(rows, snapshot.schema.arrow)
+        parts = [storage.conform_rows(batch, snapshot.schema) for batch in batches if batch.num_rows]
+        return pa.concat_tables([snapshot.schema.arrow.empty_table(), *parts])
+    found = read_uniform_rows(rows, snapshot.schema.arrow)
+    if not len(found):
+        return found
+    check_has_key(found, snapshot, "send")
+    return in_columns(found, snapshot)
+
+
 def _in_columns(sent: _Sent, snapshot: Snapshot) -> pa.Table:
     """The rows in the columns that the table has by now. Raises Conflict if theirs were changed, SchemaError."""
     if sent.schema == snapshot.schema:
         return sent.rows
     names = {part.id: part.name for top in snapshot.schema.fields for part in top.walk()}
-    for part in (part for top in sent.schema.fields for part in top.walk()):
-        if names.get(part.id) != part.name:
-            raise storage.Conflict(
-                f"column {part.name!r} was changed since these rows were sent: send them again", snapshot.id
-            )
-    return storage.conform_rows(sent.rows, snapshot.schema)
+    for top in sent.schema.fields:
+        for part in top.walk() if top.name in sent.rows.column_names else ():
+            if names.get(part.id) != part.name:
+                raise storage.Conflict(
+                    f"column {part.name!r} was changed since these rows were sent: send them again", snapshot.id
+                )
+    return (
+        in_columns(sent.rows, snapshot)
+        if storage.is_keyed(snapshot)
+        else storage.conform_rows(sent.rows, snapshot.schema)
+    )

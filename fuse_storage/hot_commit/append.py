@@ -7,10 +7,11 @@ without a chain, or with a full one, is followed by a snapshot that carries the 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
@@ -22,7 +23,7 @@ from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import Conflict, Expired, InvalidArgument
 from fuse_storage.hot.chain import MAX_CHAIN_ENTRIES, HotChain, remember_state
-from fuse_storage.hot.entry import APPEND_CHANGE, DELETE_CHANGE, HotBlock, HotEntry
+from fuse_storage.hot.entry import APPEND_CHANGE, DELETE_CHANGE, PUT_CHANGE, HotBlock, HotEntry
 from fuse_storage.hot.tail import hot_block_rows, state_after
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import new_id
@@ -86,7 +87,7 @@ def append_hot(
         raise InvalidArgument("a hot commit has at least one row")
     started, clock = utc_now(), time.monotonic()
     block = write_hot_block(table, rows, table.snapshot.schema, APPEND_CHANGE)
-    attempt = HotAttempt(table.snapshot, (block,), application, operation, started, clock)
+    attempt: HotAttempt[_HeadT] = HotAttempt(table.snapshot, (block,), application, operation, started, clock)
     return commit_hot_blocks(table, attempt, timeout)
 
 
@@ -104,7 +105,7 @@ def write_hot_block(table: Head, rows: pa.Table, schema: Schema, change: str) ->
     return HotBlock.from_layout(block_id, layout, base.schema_id, change)
 
 
-def commit_hot_blocks(table: _HeadT, attempt: HotAttempt, timeout: float = COMMIT_TIMEOUT_SECONDS) -> _HeadT:
+def commit_hot_blocks(table: _HeadT, attempt: HotAttempt[_HeadT], timeout: float = COMMIT_TIMEOUT_SECONDS) -> _HeadT:
     """Commit blocks that were written, at the head that there is by then. Raises as ``append_hot``."""
     head, backoff, deadline, losses = table, Backoff(_MAX_PAUSE_SECONDS), attempt.clock + timeout, 0
     if table.seen.age > _max_unseen_seconds(table.snapshot):
@@ -137,10 +138,11 @@ def _winner(head: _HeadT, losses: int) -> _HeadT:
 
 
 @dataclass(frozen=True, slots=True)
-class HotAttempt:
+class HotAttempt(Generic[_HeadT]):
     """What is the same each time that a hot commit is tried. ``base``: the state that its blocks were made for.
 
-    ``started``, ``clock``: when its writing began. ``only_next``: any commit after ``base`` is a Conflict.
+    ``started``, ``clock``: when its writing began. ``still_holds``: asked, before each attempt after commits of others,
+    whether the rows still follow from the table's state by then; if not, that is a Conflict. None: they always do.
     """
 
     base: Snapshot
@@ -149,13 +151,13 @@ class HotAttempt:
     operation: str
     started: datetime
     clock: float
-    only_next: bool = False
+    still_holds: Callable[[_HeadT], bool] | None = None
 
     def commit(self, head: _HeadT, deadline: float) -> _HeadT | None:
         """Commit after this head; None if somebody else did."""
         state = head.snapshot
         state.check_writable()
-        if self.only_next and state.commit_id != self.base.commit_id:
+        if self.still_holds is not None and state.commit_id != self.base.commit_id and not self.still_holds(head):
             raise Conflict(f"the table was changed by commit {state.commit_id}: read again, and decide", state.id)
         self._check_age(state)
         check_hot_columns(self.blocks, self.base, state)
@@ -253,9 +255,23 @@ def check_hot_columns(blocks: tuple[HotBlock, ...], base: Snapshot, state: Snaps
             "rows of a table with a primary key are put and deleted by their keys, by upsert and delete_keys, and "
             "those of any other table are appended"
         )
-    for schema_id in {block.schema_id for block in blocks}:
+    for change, schema_id in {(block.change, block.schema_id) for block in blocks}:
         known = state.schemas.get(schema_id)
         if known is None or known != base.schemas[schema_id]:
             raise Conflict("the columns were replaced since these rows were made: write them again", state.commit_id)
-        if changed := changed_column_names(known, state.schema):
+        held, wanted = known, state.schema
+        if change == DELETE_CHANGE:  # the key's columns alone
+            held, wanted = (_columns_of(schema, base.key_ids) for schema in (held, wanted))
+        if changed := changed_column_names(held, wanted):
             raise Conflict(f"column {changed[0]!r} was changed since these rows were made: write them again", state.id)
+        known_ids = {field.id for field in held.fields}
+        if change == PUT_CHANGE and (added := [field.name for field in wanted.fields if field.id not in known_ids]):
+            raise Conflict(
+                f"column {added[0]!r} was added since these rows were made, and a put of whole rows without it would "
+                f"empty it: write them again",
+                state.id,
+            )
+
+
+def _columns_of(schema: Schema, column_ids: Sequence[int]) -> Schema:
+    return replace(schema, fields=tuple(field for field in schema.fields if field.id in column_ids))

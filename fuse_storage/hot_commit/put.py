@@ -7,7 +7,7 @@ processes wrote for one commit have their keys compared.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -54,18 +54,19 @@ def put_rows(
     deleted_keys: pa.Table,
     application: tuple[str, int] | None = None,
     operation: str = "upsert",
-    only_next: bool = False,
+    still_holds: Callable[[_HeadT], bool] | None = None,
 ) -> _HeadT:
     """Put rows, each in the place of the row of its key if there is one, and delete keys. Gives the table after it.
 
     ``rows`` have the table's columns, ``deleted_keys`` those of its key; together at least one row, and each key once.
-    ``only_next``: any commit after the table's state is a Conflict. ``application``, and what else is raised: see
-    ``append_hot``. Raises RepeatedKey for a key that comes twice, InvalidArgument for a table without a primary key.
+    ``still_holds``: asked, with the head by then, whether the rows follow from it as well, where others committed after
+    the table's state; if not, that is a Conflict. ``application``, and what else is raised: see ``append_hot``.
+    Raises RepeatedKey for a key that comes twice, InvalidArgument for a table without a primary key.
     """
     clock, staged = time.monotonic(), stage_puts(table, rows, deleted_keys)
     if not staged.blocks:
         raise InvalidArgument("a hot commit has at least one row")
-    attempt = HotAttempt(table.snapshot, staged.blocks, application, operation, staged.started, clock, only_next)
+    attempt = HotAttempt(table.snapshot, staged.blocks, application, operation, staged.started, clock, still_holds)
     return commit_hot_blocks(table, attempt, COMMIT_TIMEOUT_SECONDS)
 
 
@@ -89,7 +90,7 @@ def commit_puts(
     staged: Sequence[StagedPuts],
     application: tuple[str, int] | None = None,
     operation: str = "upsert",
-    only_next: bool = False,
+    still_holds: Callable[[_HeadT], bool] | None = None,
 ) -> _HeadT:
     """Commit what several processes wrote, at least one row, as one hot commit. Gives the table after it.
 
@@ -101,7 +102,7 @@ def commit_puts(
             raise Conflict("the columns were replaced since these rows were made: write them again", base.commit_id)
     blocks = tuple(block for part in staged for block in part.blocks)
     _check_once(read_keys(table.store, base, blocks), base.key)
-    attempt = HotAttempt(base, blocks, application, operation, min(part.started for part in staged), clock, only_next)
+    attempt = HotAttempt(base, blocks, application, operation, min(part.started for part in staged), clock, still_holds)
     return commit_hot_blocks(table, attempt, COMMIT_TIMEOUT_SECONDS)
 
 

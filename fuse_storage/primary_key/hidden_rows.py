@@ -151,6 +151,30 @@ def find_in_tail(segments: SegmentFrame, keys: pa.Table) -> KeyPlaces:
     return KeyPlaces(np.full(len(keys), NOT_IN_TAIL), np.zeros(len(keys), np.int64))
 
 
+class HotKeys(NamedTuple):
+    """What some hot commits put and deleted.
+
+    ``keys``: a table of keys, which may have one several times. ``blocks``: ids of the blocks that put rows.
+    """
+
+    keys: pa.Table
+    blocks: list[str]
+
+
+def hot_keys_since(segments: SegmentFrame, before: Snapshot) -> HotKeys | None:
+    """The keys that hot commits put and deleted between an earlier state and that of the segments.
+
+    None where any other commit came between the two, which may have moved the rows. Raises StorageError.
+    """
+    state = segments.snapshot
+    if state.stored.id != before.stored.id or state.hot_rows is None:
+        return None
+    came = state.hot_rows.slice(0 if before.hot_rows is None else len(before.hot_rows))
+    parts = _KeyReader(segments.store, state).read_hot(came)
+    keys = pa.concat_tables(parts) if parts else key_table(state.schema.arrow.empty_table(), state.key)
+    return HotKeys(keys, blocks_with_rows(came).column("id").to_pylist())
+
+
 @dataclass(frozen=True, slots=True)
 class _Hits:
     """What the keys of a tail meet. ``hot``, ``base``: ids of the blocks that were compared.

@@ -164,14 +164,19 @@ def _commit(
     operation = "upsert" if any(each.row_count for each in staged) else "delete keys"
     for _ in range(_ATTEMPTS if unless_changed else 0):
         try:
-            return commit_staged_by_key(table, host, staged, application, operation, only_next=True)
+            return commit_staged_by_key(table, host, staged, application, operation, still_holds=_never)
         except Conflict:
             head = table.refresh()
             states = [table.snapshot, *(state for _, state in head.commits_since(table.snapshot)())]
             if head is table or not all(storage.keeps_rows(*pair) for pair in pairwise(states)):
                 raise
             table = head
-    return commit_staged_by_key(table, host, staged, application, operation, only_next=unless_changed)
+    return commit_staged_by_key(table, host, staged, application, operation, _never if unless_changed else None)
+
+
+def _never(head: StoredTable) -> bool:
+    """What a statement read is not known here, so that it may follow from no later state."""
+    return False
 
 
 def has_changes(names: Sequence[str], snapshot: Snapshot) -> bool:

@@ -316,7 +316,6 @@ REFUSED: dict[str, tuple[Callable[[fuse.Table], Any], str]] = {
     "unknown columns": (lambda table: table.upsert([{"id": 1, "nam": "x"}]), "nam"),
     "unknown changes": (lambda table: table.apply([{"id": 1, "_change_type": "gone"}]), "_change_type 'gone'"),
     "no changes": (lambda table: table.apply([{"id": 1}]), "_change_type"),
-    "part of a row by a producer": (lambda table: send(table, [{"id": 1, "n": 2}]), "lack column 'name'"),
     "append behind the key": (
         lambda table: hot_append.append_hot(table.stored, pa.table({"id": [1], "name": ["x"], "n": [1]})),
         "put and deleted by their keys",
