@@ -32,6 +32,8 @@ HINT_SECONDS = 1.0
 """The hint of a chain is written once in so many seconds: a third create for those who commit by the second alone."""
 _HINT = "_hint"
 _MAX_HINT_BYTES = 64
+_STATE_BYTES = 2000
+"""About what a state takes in memory besides the rows of its tail."""
 _CHAIN_FILE = re.compile(r"(?P<number>[0-9]{6})\.json")
 CHAIN_KEY = re.compile(rf"{HOT_FOLDER}/(?P<snapshot>[0-9a-f]{{32}})/(?:{_CHAIN_FILE.pattern}|{_HINT})")
 
@@ -78,6 +80,15 @@ class HotChain:
                 return state, None
             state, end = self.apply(state, number + 1, data)
             return (state, end) if end is not None else self.advance(state)
+        states, end = self.states_after(state)
+        return (states[-1] if states else state), end
+
+    def states_after(self, state: Snapshot) -> tuple[list[Snapshot], RefEntry | None]:
+        """The states of this chain that come after ``state``, oldest first, and the entry that ends the chain, if any.
+
+        Raises as ``advance``.
+        """
+        states, number = [state], state.chain_length
         names = [key.removeprefix(f"{self.folder}/") for key in list_keys_after(self.store, self.key(number))]
         numbers = [int(match["number"]) for match in map(_CHAIN_FILE.fullmatch, names) if match is not None]
         if _HINT in names:
@@ -90,12 +101,24 @@ class HotChain:
                     f"{self.store.url}/{self.key(position)} is missing, and number {max(numbers)} of its chain is "
                     f"there: restore it from a copy"
                 )
-            state, end = self.apply(state, position, data)
+            after, end = self.apply(states[-1], position, data)
             if end is not None:
                 if position != max(numbers):
                     raise Corrupt(f"{self.store.url}/{self.key(position)} ends its chain, and more follows it")
-                return state, end
-        return state, None
+                return states[1:], end
+            states.append(after)
+        return states[1:], None
+
+    def known_states(self) -> list[Snapshot]:
+        """The states after the snapshot that this process has in memory, oldest first, if they were not collected.
+
+        One read tells: a vacuum takes whole chains.
+        """
+        known: tuple[Snapshot, ...] = cache_of(self.store).find(_states_key(self.store, self.snapshot.id)) or ()
+        if not known or (data := self.find(known[-1].chain_length)) is None:
+            return []
+        found = decode_chain_file(data, f"{self.store.url}/{self.key(known[-1].chain_length)}")
+        return list(known) if found.commit_id == known[-1].commit_id else []
 
     def advance_by(self, state: Snapshot, count: int) -> tuple[Snapshot, RefEntry | None]:
         """As ``advance``, but at most so many files, which are asked for at once and unseen: one wait, and no list."""
@@ -182,17 +205,16 @@ def states_between(branch: Branch, entry: RefEntry, following: RefEntry | None) 
     Raises NotFound where they were collected, Corrupt, Unsupported.
     """
     snapshot = read_snapshot(branch, entry)
-    chain, states = HotChain(branch, entry, snapshot), [snapshot]
     if not snapshot.has_chain:
         return []
+    chain = HotChain(branch, entry, snapshot)
+    states = [snapshot, *chain.known_states()]
     if following is None:
-        newest, _ = chain.advance(snapshot)
-        length = newest.chain_length
-    else:
-        length = following.version - entry.version - 1
+        return [*states[1:], *chain.states_after(states[-1])[0]]
+    length = following.version - entry.version - 1
     with ThreadPoolExecutor(MAX_PARALLEL_REF_READS, "fuse-hot") as pool:
-        files = list(pool.map(chain.find, range(1, length + 1)))
-    for number, data in enumerate(files, 1):
+        files = list(pool.map(chain.find, range(len(states), length + 1)))
+    for number, data in enumerate(files, len(states)):
         if data is None:
             raise NotFound(
                 f"{branch.store.url}: version {snapshot.version + number} was collected by a vacuum: "
@@ -216,16 +238,23 @@ def list_chain_files(store: Store, hints: bool = False) -> dict[str, list[Object
 
 
 def remember_state(branch: Branch, entry: RefEntry, state: Snapshot) -> None:
-    """Keep in memory where a hot state is, so that it is found by its id without a search."""
-    cache_of(branch.store).put(
-        _place_key(branch.store, state.id), (branch.name, entry.sequence, state.chain_length), 300
-    )
+    """Keep a hot state in memory, with those before it in its chain, and where it is to be found by its id."""
+    cache, key = cache_of(branch.store), _states_key(branch.store, state.stored.id)
+    cache.put(_place_key(branch.store, state.id), (branch.name, entry.sequence, state.chain_length), 300)
+    known: tuple[Snapshot, ...] = cache.find(key) or ()
+    if len(known) == state.chain_length - 1:  # none before it was forgotten
+        rows = 0 if state.hot_rows is None else state.hot_rows.nbytes  # which the states before it share
+        cache.put(key, (*known, state), rows + _STATE_BYTES * state.chain_length)
 
 
 def recall_state(store: Store, state_id: str) -> tuple[str, int, int] | None:
     """The branch, the number of the entry and that in its chain, of a hot state that this process has seen."""
     place: tuple[str, int, int] | None = cache_of(store).find(_place_key(store, state_id))
     return place
+
+
+def _states_key(store: Store, snapshot_id: str) -> tuple[str, str, str]:
+    return ("hot states after", store.url, snapshot_id)
 
 
 def _place_key(store: Store, state_id: str) -> tuple[str, str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fuse_index as fuse
-from fuse_storage import Conflict, InvalidArgument, ReadOnly
+from fuse_storage import Conflict, InvalidArgument, ReadOnly, meter_requests, open_store
 
 
 @pytest.fixture
@@ -155,3 +155,41 @@ def test_a_state_that_was_made_a_snapshot_is_named_by_an_older_handle(url: str) 
 
     assert [ids(fuse.open_table(url, at=name)) for name in ("two", "three")] == [[1, 2, 3]] * 2
     assert pinned.version == older.version - 1
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_who_follows_changes_reads_as_much_however_long_the_chain_is(keyed: bool) -> None:
+    counts = set()
+    for length in (3, 30):
+        url = f"memory://{uuid.uuid4().hex}"
+        key: Any = {"primary_key": ["id"]} if keyed else {}
+        table = fuse.create_table(url, "id BIGINT, n INT", properties={"hot_rows": 10, "tail_commits": 100}, **key)
+        for number in range(length):
+            table.append([{"id": number, "n": number}])
+        store = meter_requests(open_store(url))
+        follower = fuse.open_table(store)
+        last = follower.snapshot.id
+        assert follower.changes(last).to_arrow().num_rows == 0
+        table.append([{"id": 100, "n": 100}])
+        store.reset()
+
+        found = follower.refresh().changes(last).to_arrow()
+
+        assert found.column("id").to_pylist() == [100]
+        counts.add(len(store.reads))
+    assert len(counts) == 1
+    assert counts.pop() <= 16
+
+
+def test_a_state_in_memory_is_not_found_once_its_chain_was_collected() -> None:
+    url = f"memory://{uuid.uuid4().hex}"
+    table = fuse.create_table(url, "id BIGINT", properties={"hot_rows": 10})
+    for number in range(4):
+        table.append([{"id": number}])
+    early = fuse.open_table(url, version=table.version - 2).snapshot.id
+    table.tier()
+    store = open_store(url)
+    store.delete([file.key for file in store.list("_refs/hot")])
+
+    with pytest.raises(fuse.NotFound, match="collected by a vacuum"):
+        fuse.open_table(url, at=early)
