@@ -207,7 +207,8 @@ def _zone_statistics(
         if old_dates and (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
             yield leaf.id, ColumnStatistics.unknown(leaf.type, len(groups))
             continue
-        yield leaf.id, foreign_statistics([group.chunks[number] for group in groups], kind, leaf.type, counts)
+        chunks = [group.chunks[number] for group in groups]
+        yield leaf.id, foreign_statistics(chunks, kind, leaf.type, counts, opened.parsed.writer)
 
 
 def _type_at(found: pa.Schema, names: Sequence[str]) -> pa.DataType | None:

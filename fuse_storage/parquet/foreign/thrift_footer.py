@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuse_storage.errors import Unsupported
+from fuse_storage.parquet.foreign.known_liars import Writer
 from fuse_storage.parquet.thrift import (
     BINARY,
     STRUCT,
@@ -25,28 +26,31 @@ MAX_BYTES_AFTER_PAGES = 256 << 20
 PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 """Parquet's names of the physical types, by their numbers."""
 INT96_TYPE = PHYSICAL_TYPES.index("INT96")
+_DICTIONARY_ENCODINGS = {2, 8}
+"""PLAIN_DICTIONARY and RLE_DICTIONARY."""
 _MAX_CODEC = 7
 _MAX_NUMBER = 1 << 48
 """No file of anybody has so many bytes, rows or values."""
 
 _STATISTICS: Selection = dict.fromkeys((3, 5, 6))
-_CHUNK_META: Selection = {**dict.fromkeys((1, 3, 4, 5, 7, 9, 11)), 12: _STATISTICS}
+_CHUNK_META: Selection = {**dict.fromkeys((1, 2, 3, 4, 5, 7, 9, 11)), 12: _STATISTICS}
 _CHUNK: Selection = {1: None, 3: _CHUNK_META, 4: None, 5: None, 8: {}}
 _SELECTION: Selection = {
     2: dict.fromkeys((1, 4, 5, 9)),
     4: {1: _CHUNK, 3: None},
     5: {1: None, 2: None},
+    6: None,
     7: {1: {}},
     8: {},
 }
-"""FileMetaData: schema, row groups, key-value metadata, column orders, encryption."""
+"""FileMetaData: schema, row groups, key-value metadata, created_by, column orders, encryption."""
 _LOCATIONS: Selection = {1: dict.fromkeys((1, 2, 3))}
 """OffsetIndex: offset, length and first row of each page."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawStatistics:
-    """Statistics of a column chunk as they are stored. None: not said, or not in a known order."""
+    """Statistics of a column chunk as they are stored. None: not said, not in a known order, or not to be believed."""
 
     min: bytes | None
     max: bytes | None
@@ -55,7 +59,10 @@ class RawStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ForeignChunk:
-    """One column of one row group. ``path``: its names from the top. ``dictionary_length``: 0 if none is told."""
+    """One column of one row group. ``path``: its names from the top. ``dictionary_length``: 0 if none is told.
+
+    ``has_dictionary``: pages hold numbers of distinct values, wherever these lie.
+    """
 
     path: tuple[str, ...]
     physical_type: int
@@ -64,6 +71,7 @@ class ForeignChunk:
     start: int
     byte_count: int
     dictionary_length: int
+    has_dictionary: bool
     offset_index: tuple[int, int] | None
     statistics: RawStatistics
 
@@ -78,6 +86,7 @@ class ForeignRowGroup:
 class ForeignFooter:
     """What a Parquet footer says. ``old_dates``, ``old_int96``: Spark wrote them in the calendar that it had before."""
 
+    writer: Writer
     groups: tuple[ForeignRowGroup, ...]
     old_dates: bool
     old_int96: bool
@@ -95,6 +104,9 @@ def parse_footer(data: bytes, where: str) -> ForeignFooter:
     members, _ = read_selected(data[:-8], 0, _SELECTION)
     if 8 in members:
         raise Unsupported(f"{where} is encrypted, and no reader here decrypts: attach files that are not")
+    said = {_bytes(pair[1]): _bytes(pair.get(2, b"")) for pair in members.get(5, [])}
+    created_by = _bytes(members.get(6, b"")).decode(errors="replace")
+    writer = Writer.parse(created_by, said.get(b"ARROW:schema", b""))
     orders = [1 in order for order in members.get(7, [])]
     groups = tuple(
         ForeignRowGroup(
@@ -106,9 +118,9 @@ def parse_footer(data: bytes, where: str) -> ForeignFooter:
         raise Unsupported(f"{where} has a row group without rows: rewrite it")
     if any([chunk.codec for chunk in group.chunks] != [chunk.codec for chunk in groups[0].chunks] for group in groups):
         raise Unsupported(f"{where} has a column that is compressed in more than one way: rewrite it")
-    said = {_bytes(pair[1]): _bytes(pair.get(2, b"")) for pair in members.get(5, [])}
     version = said.get(b"org.apache.spark.version", b"9").decode(errors="replace").split(".")
     return ForeignFooter(
+        writer,
         groups,
         b"org.apache.spark.legacyDateTime" in said or version[0] in ("0", "1", "2"),
         b"org.apache.spark.legacyINT96" in said or version[0] in ("0", "1", "2") or version[:2] == ["3", "0"],
@@ -134,6 +146,7 @@ def _chunk(chunk: ThriftStruct, number: int, orders: Sequence[bool], where: str)
         dictionary,
         _number(meta[7]),
         data_offset - dictionary,
+        dictionary < data_offset or any(each in _DICTIONARY_ENCODINGS for each in _list(meta.get(2, []))),
         index,
         _statistics(_struct(meta.get(12, {})), ordered),
     )

@@ -14,11 +14,13 @@ import pytest
 
 from fuse_storage.parquet.foreign.file_statistics import foreign_statistics
 from fuse_storage.parquet.foreign.footer import open_foreign_file
+from fuse_storage.parquet.foreign.known_liars import Writer
 from fuse_storage.parquet.foreign.thrift_footer import ForeignChunk, RawStatistics
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.memory import MemoryStore
 
 ROWS = np.array([3])
+WRITER = Writer.parse("parquet-cpp-arrow version 24.0.0")
 
 
 def chunk_of(values: pa.Array, **options: Any) -> ForeignChunk:
@@ -35,7 +37,7 @@ def bounds(statistics: ColumnStatistics) -> tuple[Any, Any, Any]:
 
 def believed(values: pa.Array, column_type: pa.DataType | None = None, **options: Any) -> tuple[Any, Any, Any]:
     chunk = chunk_of(values, **options)
-    return bounds(foreign_statistics([chunk], values.type, column_type or values.type, ROWS))
+    return bounds(foreign_statistics([chunk], values.type, column_type or values.type, ROWS, WRITER))
 
 
 TRUSTED = {
@@ -83,7 +85,7 @@ UNKNOWN: Mapping[str, tuple[pa.Array, Mapping[str, Any]]] = {
 def test_bounds_that_could_be_wrong_are_unknown(values: pa.Array, options: Mapping[str, Any]) -> None:
     chunk = chunk_of(values, **options)
     column_type = pa.int16() if values.type == pa.uint8() else values.type
-    low, high, _ = bounds(foreign_statistics([chunk], values.type, column_type, ROWS))
+    low, high, _ = bounds(foreign_statistics([chunk], values.type, column_type, ROWS, WRITER))
 
     assert (low, high) == (None, None)
 
@@ -102,7 +104,7 @@ def test_bounds_that_could_be_wrong_are_unknown(values: pa.Array, options: Mappi
 )
 def test_text_is_believed_as_far_as_it_is_text(found: RawStatistics, expected: tuple[Any, Any, Any]) -> None:
     chunk = replace(chunk_of(pa.array(["a", "b", "c"])), statistics=found)
-    statistics = foreign_statistics([chunk], pa.string(), pa.string(), ROWS)
+    statistics = foreign_statistics([chunk], pa.string(), pa.string(), ROWS, WRITER)
 
     assert expected == bounds(statistics)
     assert [statistics.min_cut[0].as_py(), statistics.max_cut[0].as_py()] == [True, True]  # never a value that is there
@@ -112,13 +114,13 @@ def test_text_is_believed_as_far_as_it_is_text(found: RawStatistics, expected: t
 def test_numbers_of_another_length_are_none(bound: bytes) -> None:
     chunk = replace(chunk_of(pa.array([1, 2, 3])), statistics=RawStatistics(bound, bound, 0))
 
-    assert bounds(foreign_statistics([chunk], pa.int64(), pa.int64(), ROWS)) == (None, None, 0)
+    assert bounds(foreign_statistics([chunk], pa.int64(), pa.int64(), ROWS, WRITER)) == (None, None, 0)
 
 
 def test_one_unknown_row_group_does_not_hide_the_others() -> None:
     known = chunk_of(pa.array([1, 2, 3]))
     chunks = [known, replace(known, statistics=RawStatistics(None, None, None))]
-    found = foreign_statistics(chunks, pa.int64(), pa.int64(), np.array([3, 3]))
+    found = foreign_statistics(chunks, pa.int64(), pa.int64(), np.array([3, 3]), WRITER)
 
     assert found.min.to_pylist() == [1, None]
     assert found.null_count.to_pylist() == [0, None]
