@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_index.export.live_files import LiveFiles, plain_bounds
+from fuse_index.export.live_files import LiveFiles, has_plain_bounds
 from fuse_storage import AlreadyExists, ColumnStatistics, Conflict, Field, SchemaError, StoredTable, new_id
 
 _LOG_FOLDER = "_delta_log"
@@ -52,15 +52,17 @@ def export_delta(table: StoredTable) -> int:
                 )
     files.check("Delta", lambda before, now: False)
     log = _DeltaLog.read(table)
-    schema = json.dumps(_struct(table.snapshot.schema.fields))
-    live = set(files.relative_paths)
-    added, removed = live - set(log.live), [path for path in log.live if path not in live]
-    if log.version >= 0 and not added and not removed and log.schema == schema:
-        return log.version
     now = int(table.snapshot.timestamp.timestamp() * 1000)
+    metadata = _metadata(table, log.table_id or new_id(), now)
+    live, is_new = set(files.relative_paths), (metadata["schemaString"], metadata["configuration"]) != log.metadata
+    removed = [path for path in log.live if path not in live]
+    # what is said of files goes by columns: of others, each file is added anew
+    added = live if is_new else live - set(log.live)
+    if log.version >= 0 and not added and not removed and not is_new:
+        return log.version
     actions = [_commit_info(table, now)]
-    if log.schema != schema:
-        actions += [_protocol(schema), _metadata(schema, log.table_id or new_id(), now)]
+    if is_new:
+        actions += [_protocol(metadata["schemaString"]), {"metaData": metadata}]
     actions += [{"remove": {"path": path, "deletionTimestamp": now, "dataChange": True}} for path in removed]
     actions += [add for add in _adds(files, now) if add["add"]["path"] in added]
     data = "".join(f"{json.dumps(action)}\n" for action in actions).encode()
@@ -75,11 +77,14 @@ def export_delta(table: StoredTable) -> int:
 
 @dataclass
 class _DeltaLog:
-    """What the log says by now. ``live``: files by their paths. ``version``: -1 if there is none."""
+    """What the log says by now. ``live``: files by their paths; ``metadata``: schema and configuration.
+
+    ``version``: -1 if there is none.
+    """
 
     version: int = -1
     live: dict[str, None] = field(default_factory=dict)
-    schema: str | None = None
+    metadata: tuple[str, Mapping[str, str]] | None = None
     table_id: str | None = None
 
     @staticmethod
@@ -102,8 +107,8 @@ class _DeltaLog:
                 self.live[path] = None
             case {"remove": {"path": path}}:
                 self.live.pop(path, None)
-            case {"metaData": {"schemaString": schema, "id": table_id}}:
-                self.schema, self.table_id = schema, table_id
+            case {"metaData": {"schemaString": schema, "configuration": configuration, "id": table_id}}:
+                self.metadata, self.table_id = (schema, configuration), table_id
 
 
 def _commit_info(table: StoredTable, now: int) -> dict[str, Any]:
@@ -132,34 +137,49 @@ def _protocol(schema: str) -> dict[str, Any]:
     }
 
 
-def _metadata(schema: str, table_id: str, now: int) -> dict[str, Any]:
+def _metadata(table: StoredTable, table_id: str, now: int) -> dict[str, Any]:
+    fields = table.snapshot.schema.fields
+    bounded = ",".join(f"`{column.name.replace('`', '``')}`" for column in fields if has_plain_bounds(column.type))
     return {
-        "metaData": {
-            "id": table_id,
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": schema,
-            "partitionColumns": [],
-            "configuration": {},
-            "createdTime": now,
-        }
+        "id": table_id,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(_struct(fields)),
+        "partitionColumns": [],
+        "configuration": {"delta.dataSkippingStatsColumns": bounded} if bounded else {},
+        "createdTime": now,
     }
 
 
 def _adds(files: LiveFiles, now: int) -> list[dict[str, Any]]:
-    schema = files.table.snapshot.schema
-    by_name = {column.name: files.statistics[column.id] for column in schema.fields if column.id in files.statistics}
     adds = []
-    nulls = {name: statistics.null_count.to_pylist() for name, statistics in by_name.items()}
-    bounds = {name: _bounds(statistics) for name, statistics in by_name.items() if plain_bounds(statistics)}
-    for block, (path, size, rows) in enumerate(zip(files.relative_paths, files.sizes, files.row_counts, strict=True)):
-        stats: dict[str, Any] = {"numRecords": rows, "tightBounds": False}
-        stats["nullCount"] = {name: counts[block] for name, counts in nulls.items() if counts[block] is not None}
-        known = {name: pairs[block] for name, pairs in bounds.items() if None not in pairs[block]}
-        stats["minValues"] = {name: pair[0] for name, pair in known.items()}
-        stats["maxValues"] = {name: pair[1] for name, pair in known.items()}
+    for path, size, stats in zip(files.relative_paths, files.sizes, _stats(files), strict=True):
         add = {"path": path, "partitionValues": {}, "size": size, "modificationTime": now}
         adds.append({"add": {**add, "dataChange": True, "stats": json.dumps(stats)}})
     return adds
+
+
+def _stats(files: LiveFiles) -> list[dict[str, Any]]:
+    """By block what Delta says of it: of all columns that are said to be bounded, or of none.
+
+    Readers may take the bounds of a column that some file lacks for NULL (``deltalake`` does), and skip the file.
+    """
+    columns = [column for column in files.table.snapshot.schema.fields if has_plain_bounds(column.type)]
+    if not all(column.id in files.statistics for column in columns):
+        return [{"numRecords": rows} for rows in files.row_counts]
+    names = [column.name for column in columns]
+    nulls = [files.statistics[column.id].null_count.to_pylist() for column in columns]
+    bounds = [_bounds(files.statistics[column.id]) for column in columns]
+    stats: list[dict[str, Any]] = []
+    for block, rows in enumerate(files.row_counts):
+        counts = dict(zip(names, (counts[block] for counts in nulls), strict=True))
+        pairs = dict(zip(names, (pairs[block] for pairs in bounds), strict=True))
+        known = {name: pair for name, pair in pairs.items() if None not in pair}
+        stats.append({"numRecords": rows})
+        if None in counts.values() or any(counts[name] < rows for name in names if name not in known):
+            continue
+        least, greatest = ({name: pair[side] for name, pair in known.items()} for side in (0, 1))
+        stats[-1] |= {"tightBounds": False, "nullCount": counts, "minValues": least, "maxValues": greatest}
+    return stats
 
 
 def _bounds(statistics: ColumnStatistics) -> list[tuple[Any, Any]]:

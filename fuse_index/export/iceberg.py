@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index.errors import InputError
-from fuse_index.export.live_files import LiveFiles, plain_bounds
+from fuse_index.export.live_files import LiveFiles, has_plain_bounds
 from fuse_storage import AlreadyExists, Conflict, Field, Store, StoredTable
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _data_files(files: LiveFiles) -> Sequence[Any]:
             for bound in (statistics.min, statistics.max)
         )
         for column_id, statistics in files.statistics.items()
-        if plain_bounds(statistics)
+        if has_plain_bounds(statistics.type)
         for kind in [_type(columns[column_id])]
     }
     found = []

@@ -101,7 +101,6 @@ def file_url(path: str) -> str:
     return path if "://" in path else f"file://{quote(str(Path(path).absolute()))}"
 
 
-def plain_bounds(statistics: ColumnStatistics) -> bool:
+def has_plain_bounds(kind: pa.DataType) -> bool:
     """Whether bounds mean the same to everybody: whole numbers, dates and text, which have no NaN and no zone."""
-    kind = statistics.type
     return bool(is_.is_integer(kind) or is_.is_date(kind) or is_.is_string(kind))

