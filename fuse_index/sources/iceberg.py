@@ -56,8 +56,35 @@ class IcebergSource:
         else:
             number = self._number(table, version)
             schema = table.scan(snapshot_id=number).projection() if number else table.schema()
-        files = list(self._files(table.scan(snapshot_id=number).plan_files())) if number else []
+        files = list(self._files(self._plan(table, number))) if number else []
         return SourceState(number, files, tuple(_columns(schema, self.url)), by_id=True)
+
+    def _plan(self, table: Any, number: int) -> list[Any]:
+        """The data files of a snapshot with their delete files, as PyIceberg pairs them."""
+        try:
+            self._refuse_equality_deletes(table, number)
+            return list(table.scan(snapshot_id=number).plan_files())
+        except StorageError:
+            raise
+        except Exception as problem:  # PyIceberg's errors have no common base
+            raise StorageError(f"{self.url}: the files of snapshot {number} cannot be listed: {problem!r}") from problem
+
+    def _refuse_equality_deletes(self, table: Any, number: int) -> None:
+        """Raise Unsupported for the first live file of equality deletes: PyIceberg plans no snapshot that has one."""
+        from pyiceberg.manifest import DataFileContent, ManifestContent
+
+        for manifest in table.snapshot_by_id(number).manifests(table.io):
+            if manifest.content != ManifestContent.DELETES:
+                continue
+            for entry in manifest.fetch_manifest_entry(table.io):
+                if entry.data_file.content == DataFileContent.EQUALITY_DELETES:
+                    found = [table.schema().find_column_name(each) for each in entry.data_file.equality_ids or ()]
+                    names = ", ".join(name or "a column that was dropped" for name in found)
+                    raise Unsupported(
+                        f"{entry.data_file.file_path} has equality deletes (by {names}), which are not read here: "
+                        f"compact the table at the source (rewrite_data_files with delete-file-threshold = 1 and "
+                        f"remove-dangling-deletes = true)"
+                    )
 
     def _number(self, table: Any, version: SourceVersionId) -> int:
         known = [int(snapshot.snapshot_id) for snapshot in table.snapshots()]

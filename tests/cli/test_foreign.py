@@ -9,6 +9,7 @@ from deltalake import write_deltalake
 
 import fuse_index as fuse
 from tests.cli.conftest import Run
+from tests.index.sources.one_table import OneTable, delete_equal_rows
 
 
 def test_a_folder_is_attached_synced_and_converted(run: Run, tmp_path: Path) -> None:
@@ -36,3 +37,15 @@ def test_versions_of_delta_and_names_of_a_warehouse(run: Run, tmp_path: Path) ->
     assert "10 rows at 0" in run("sync", f"{warehouse}#db.t", "--to", "0").out
     assert fuse.catalog(warehouse).load_table("db.t").count() == 10
     assert "--format delta" in run("attach", lake, str(tmp_path / "other")).err
+
+
+def test_equality_deletes_of_iceberg_are_refused_in_one_line(run: Run, tmp_path: Path) -> None:
+    source = OneTable("test").create(tmp_path / "lake", pa.schema([("id", pa.int64())]))
+    source.append(pa.table({"id": range(10)}))
+    delete_equal_rows(source, tmp_path / "keys.parquet", pa.table({"id": [3]}))
+    metadata = source.metadata_location.removeprefix("file://")
+    refused = run("attach", metadata, str(tmp_path / "table"), "--format", "iceberg")
+
+    assert refused.code == 1
+    assert "keys.parquet has equality deletes (by id)" in refused.err
+    assert len(refused.err.splitlines()) == 1

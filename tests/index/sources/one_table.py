@@ -1,14 +1,23 @@
-"""A catalogue of Iceberg of one table, in the memory of a test: those of PyIceberg need a database."""
+"""A catalogue of Iceberg of one table, in the memory of a test: those of PyIceberg need a database.
+
+And what engines with streams commit, and PyIceberg does not: files of equality deletes.
+"""
 
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io import load_file_io
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestWriter, ManifestWriterV2
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import _FastAppendFiles
+from pyiceberg.typedef import Record
 
 
 class OneTable(MetastoreCatalog):
@@ -48,3 +57,39 @@ class OneTable(MetastoreCatalog):
 
 
 OneTable.__abstractmethods__ = frozenset()  # most of a catalogue is of no use here
+
+
+class _DeleteManifest(ManifestWriterV2):
+    def content(self) -> ManifestContent:
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "content": "deletes"}
+
+
+class _Deletes(_FastAppendFiles):
+    """A commit of delete files."""
+
+    def new_manifest_writer(self, spec: PartitionSpec) -> ManifestWriter:
+        return _DeleteManifest(spec, self.schema(), self.new_manifest_output(), self.snapshot_id, self._compression)
+
+
+def delete_equal_rows(table: Table, place: Path, keys: pa.Table) -> None:
+    """Commit a delete of all rows that have these keys, as a stream with upserts does."""
+    pq.write_table(keys, place)
+    found = DataFile.from_args(
+        _table_format_version=2,
+        content=DataFileContent.EQUALITY_DELETES,
+        file_path=f"file://{place}",
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=len(keys),
+        file_size_in_bytes=place.stat().st_size,
+        equality_ids=[table.schema().find_field(name).field_id for name in keys.column_names],
+    )
+    found.spec_id = table.spec().spec_id
+    with table.transaction() as transaction:
+        producer = _Deletes(operation=Operation.DELETE, transaction=transaction, io=table.io)
+        producer.append_data_file(found)
+        producer.commit()

@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
+from tests.index.sources.one_table import OneTable, delete_equal_rows
 
 pytestmark = pytest.mark.any_spark
 
@@ -48,3 +49,13 @@ def test_statements_keep_exports_up(sql_spark: SparkSession, tmp_path: Path) -> 
     assert sorted((row["id"], row["s"]) for row in found) == expected
     sql_spark.sql(f"ALTER TABLE fuse.`{place}` ADD COLUMN more INT")
     assert DeltaTable(place).to_pyarrow_table().column_names == ["id", "s", "more"]
+
+
+def test_equality_deletes_of_iceberg_are_refused_by_name(sql_spark: SparkSession, tmp_path: Path) -> None:
+    source = OneTable("test").create(tmp_path / "lake", pa.schema([("id", pa.int64())]))
+    source.append(pa.table({"id": range(10)}))
+    delete_equal_rows(source, tmp_path / "keys.parquet", pa.table({"id": [3]}))
+    metadata = source.metadata_location.removeprefix("file://")
+
+    with pytest.raises(Exception, match=r"keys\.parquet has equality deletes \(by id\)"):
+        sql_spark.sql(f"CALL fuse.system.attach('{metadata}', '{tmp_path / 'table'}', 'iceberg')")
