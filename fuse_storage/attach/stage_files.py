@@ -207,8 +207,7 @@ def _zone_statistics(
         if old_dates and (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
             yield leaf.id, ColumnStatistics.unknown(leaf.type, len(groups))
             continue
-        chunks = [group.chunks[number] for group in groups]
-        yield leaf.id, foreign_statistics(chunks, kind, leaf.type, counts, opened.parsed.writer)
+        yield leaf.id, foreign_statistics(opened.parsed, number, kind, leaf.type)
 
 
 def _type_at(found: pa.Schema, names: Sequence[str]) -> pa.DataType | None:

@@ -2,8 +2,8 @@
 
 What a writer says of floats leaves NaN out; of INT96, unsigned numbers and decimals kept as bytes, writers of several
 years disagreed about the order; of the deprecated ``min`` and ``max``, about all of it. A bound of text may be cut.
-None of that is believed, and nothing of what a file's writer is known to write wrong (``known_liars``). What is: signed
-integers, booleans, dates, times, decimals kept as integers, text and bytes, in Parquet's type-defined order.
+None of that is believed, nor what a writer is known to get wrong (``writers``). What is: signed integers, booleans,
+dates, times, decimals kept as integers, text and bytes, in Parquet's type-defined order.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_storage.bounds import is_text_or_binary, truncate_bounds
-from fuse_storage.parquet.foreign.known_liars import Writer
-from fuse_storage.parquet.foreign.thrift_footer import ForeignChunk
+from fuse_storage.parquet.foreign.thrift_footer import ForeignChunk, ForeignFooter
+from fuse_storage.parquet.foreign.writers import believed_statistics
 from fuse_storage.statistics import ColumnStatistics
 
 _BOOLEAN, _INT32, _INT64, _BYTE_ARRAY = 0, 1, 2, 6
@@ -29,21 +28,20 @@ _VALUE_BYTES = {_BOOLEAN: 1, _INT32: 4, _INT64: 8}
 
 
 def foreign_statistics(
-    chunks: Sequence[ForeignChunk],
-    file_type: pa.DataType,
-    data_type: pa.DataType,
-    row_counts: npt.NDArray[np.int64],
-    writer: Writer,
+    footer: ForeignFooter, number: int, file_type: pa.DataType, data_type: pa.DataType
 ) -> ColumnStatistics:
     """Statistics of one column, one unit for each row group.
 
-    ``chunks``: its chunks, one a row group. ``file_type``: what Arrow reads in the file, before it is fitted to
-    ``data_type``, the column's. ``row_counts``: int64, one value per row group. ``writer``: of the file, who may be
-    known for wrong statistics.
+    ``number``: which chunk of each row group is the column's. ``file_type``: what Arrow reads in the file, before it
+    is fitted to ``data_type``, the column's.
     """
+    row_counts = [group.row_count for group in footer.groups]
+    told = [group.chunks[number] for group in footer.groups]
+    chunks = [
+        replace(chunk, statistics=believed_statistics(footer, chunk, is_.is_decimal(file_type))) for chunk in told
+    ]
     unknown = ColumnStatistics.unknown(data_type, len(chunks))
-    chunks = [_without_lies(chunk, writer, is_.is_decimal(file_type)) for chunk in chunks]
-    null_counts = [_null_count(chunk, rows) for chunk, rows in zip(chunks, row_counts.tolist(), strict=True)]
+    null_counts = [_null_count(chunk, rows) for chunk, rows in zip(chunks, row_counts, strict=True)]
     sizes = pa.array([chunk.byte_count for chunk in chunks], pa.int64())
     counted = replace(unknown, null_count=pa.array(null_counts, pa.int64()), size=sizes)
     if not _is_trusted(chunks[0].physical_type, file_type):
@@ -55,16 +53,6 @@ def foreign_statistics(
         return counted
     # A bound of text may be cut by whoever wrote it, who need not say so.
     return replace(fitted, min_cut=_flags(low), max_cut=_flags(high)) if is_text_or_binary(data_type) else fitted
-
-
-def _without_lies(chunk: ForeignChunk, writer: Writer, is_decimal: bool) -> ForeignChunk:
-    """The same chunk without the statistics that its writer is known to write wrong."""
-    said, has_dictionary = chunk.statistics, chunk.has_dictionary
-    if not writer.has_true_bounds(chunk.path, has_dictionary, is_decimal):
-        said = replace(said, min=None, max=None)
-    if not writer.has_true_null_counts(chunk.path, has_dictionary):
-        said = replace(said, null_count=None)
-    return replace(chunk, statistics=said)
 
 
 def _null_count(chunk: ForeignChunk, row_count: int) -> int | None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuse_storage.errors import Unsupported
-from fuse_storage.parquet.foreign.known_liars import Writer
 from fuse_storage.parquet.thrift import (
     BINARY,
     STRUCT,
@@ -26,9 +25,9 @@ MAX_BYTES_AFTER_PAGES = 256 << 20
 PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 """Parquet's names of the physical types, by their numbers."""
 INT96_TYPE = PHYSICAL_TYPES.index("INT96")
-_DICTIONARY_ENCODINGS = {2, 8}
-"""PLAIN_DICTIONARY and RLE_DICTIONARY."""
 _MAX_CODEC = 7
+_DICTIONARY_ENCODINGS = (2, 8)
+"""PLAIN_DICTIONARY and RLE_DICTIONARY."""
 _MAX_NUMBER = 1 << 48
 """No file of anybody has so many bytes, rows or values."""
 
@@ -43,14 +42,14 @@ _SELECTION: Selection = {
     7: {1: {}},
     8: {},
 }
-"""FileMetaData: schema, row groups, key-value metadata, created_by, column orders, encryption."""
+"""FileMetaData: schema, row groups, key-value metadata, writer, column orders, encryption."""
 _LOCATIONS: Selection = {1: dict.fromkeys((1, 2, 3))}
 """OffsetIndex: offset, length and first row of each page."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawStatistics:
-    """Statistics of a column chunk as they are stored. None: not said, not in a known order, or not to be believed."""
+    """Statistics of a column chunk as they are stored. None: not said, or not in a known order."""
 
     min: bytes | None
     max: bytes | None
@@ -61,7 +60,7 @@ class RawStatistics:
 class ForeignChunk:
     """One column of one row group. ``path``: its names from the top. ``dictionary_length``: 0 if none is told.
 
-    ``has_dictionary``: pages hold numbers of distinct values, wherever these lie.
+    ``has_dictionary``: pages are encoded with one, whether or not its place is told.
     """
 
     path: tuple[str, ...]
@@ -84,12 +83,17 @@ class ForeignRowGroup:
 
 @dataclass(frozen=True, slots=True)
 class ForeignFooter:
-    """What a Parquet footer says. ``old_dates``, ``old_int96``: Spark wrote them in the calendar that it had before."""
+    """What a Parquet footer says. ``old_dates``, ``old_int96``: Spark wrote them in the calendar that it had before.
 
-    writer: Writer
+    ``created_by``: who wrote the file, in his words. ``arrow_schema``: the schema that Arrow kept, in base 64. Both
+    are empty if unknown.
+    """
+
     groups: tuple[ForeignRowGroup, ...]
     old_dates: bool
     old_int96: bool
+    created_by: str = ""
+    arrow_schema: bytes = b""
 
     @property
     def row_count(self) -> int:
@@ -104,9 +108,6 @@ def parse_footer(data: bytes, where: str) -> ForeignFooter:
     members, _ = read_selected(data[:-8], 0, _SELECTION)
     if 8 in members:
         raise Unsupported(f"{where} is encrypted, and no reader here decrypts: attach files that are not")
-    said = {_bytes(pair[1]): _bytes(pair.get(2, b"")) for pair in members.get(5, [])}
-    created_by = _bytes(members.get(6, b"")).decode(errors="replace")
-    writer = Writer.parse(created_by, said.get(b"ARROW:schema", b""))
     orders = [1 in order for order in members.get(7, [])]
     groups = tuple(
         ForeignRowGroup(
@@ -118,12 +119,14 @@ def parse_footer(data: bytes, where: str) -> ForeignFooter:
         raise Unsupported(f"{where} has a row group without rows: rewrite it")
     if any([chunk.codec for chunk in group.chunks] != [chunk.codec for chunk in groups[0].chunks] for group in groups):
         raise Unsupported(f"{where} has a column that is compressed in more than one way: rewrite it")
+    said = {_bytes(pair[1]): _bytes(pair.get(2, b"")) for pair in members.get(5, [])}
     version = said.get(b"org.apache.spark.version", b"9").decode(errors="replace").split(".")
     return ForeignFooter(
-        writer,
         groups,
         b"org.apache.spark.legacyDateTime" in said or version[0] in ("0", "1", "2"),
         b"org.apache.spark.legacyINT96" in said or version[0] in ("0", "1", "2") or version[:2] == ["3", "0"],
+        _bytes(members.get(6, b"")).decode(errors="replace"),
+        said.get(b"ARROW:schema", b""),
     )
 
 

@@ -7,28 +7,31 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fuse_storage.parquet.foreign.file_statistics import foreign_statistics
 from fuse_storage.parquet.foreign.footer import open_foreign_file
-from fuse_storage.parquet.foreign.known_liars import Writer
-from fuse_storage.parquet.foreign.thrift_footer import ForeignChunk, RawStatistics
+from fuse_storage.parquet.foreign.thrift_footer import ForeignFooter, RawStatistics
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.memory import MemoryStore
 
-ROWS = np.array([3])
-WRITER = Writer.parse("parquet-cpp-arrow version 24.0.0")
 
-
-def chunk_of(values: pa.Array, **options: Any) -> ForeignChunk:
+def footer_of(values: pa.Array, **options: Any) -> ForeignFooter:
     sink = io.BytesIO()
     pq.write_table(pa.table({"c": values}), sink, **options)
     store = MemoryStore(f"statistics-{id(sink)}")
     store.create("f.parquet", sink.getvalue(), overwrite=True)
-    return open_foreign_file(store, "f.parquet", len(sink.getvalue())).parsed.groups[0].chunks[0]
+    return open_foreign_file(store, "f.parquet", len(sink.getvalue())).parsed
+
+
+def with_statistics(footer: ForeignFooter, *found: RawStatistics) -> ForeignFooter:
+    """The footer, with a row group for each of these, which its column has there."""
+    (group,) = footer.groups
+    return replace(
+        footer, groups=tuple(replace(group, chunks=(replace(group.chunks[0], statistics=each),)) for each in found)
+    )
 
 
 def bounds(statistics: ColumnStatistics) -> tuple[Any, Any, Any]:
@@ -36,8 +39,7 @@ def bounds(statistics: ColumnStatistics) -> tuple[Any, Any, Any]:
 
 
 def believed(values: pa.Array, column_type: pa.DataType | None = None, **options: Any) -> tuple[Any, Any, Any]:
-    chunk = chunk_of(values, **options)
-    return bounds(foreign_statistics([chunk], values.type, column_type or values.type, ROWS, WRITER))
+    return bounds(foreign_statistics(footer_of(values, **options), 0, values.type, column_type or values.type))
 
 
 TRUSTED = {
@@ -83,9 +85,7 @@ UNKNOWN: Mapping[str, tuple[pa.Array, Mapping[str, Any]]] = {
 
 @pytest.mark.parametrize(("values", "options"), UNKNOWN.values(), ids=UNKNOWN.keys())
 def test_bounds_that_could_be_wrong_are_unknown(values: pa.Array, options: Mapping[str, Any]) -> None:
-    chunk = chunk_of(values, **options)
-    column_type = pa.int16() if values.type == pa.uint8() else values.type
-    low, high, _ = bounds(foreign_statistics([chunk], values.type, column_type, ROWS, WRITER))
+    low, high, _ = believed(values, pa.int16() if values.type == pa.uint8() else None, **options)
 
     assert (low, high) == (None, None)
 
@@ -103,8 +103,8 @@ def test_bounds_that_could_be_wrong_are_unknown(values: pa.Array, options: Mappi
     }.values(),
 )
 def test_text_is_believed_as_far_as_it_is_text(found: RawStatistics, expected: tuple[Any, Any, Any]) -> None:
-    chunk = replace(chunk_of(pa.array(["a", "b", "c"])), statistics=found)
-    statistics = foreign_statistics([chunk], pa.string(), pa.string(), ROWS, WRITER)
+    footer = with_statistics(footer_of(pa.array(["a", "b", "c"])), found)
+    statistics = foreign_statistics(footer, 0, pa.string(), pa.string())
 
     assert expected == bounds(statistics)
     assert [statistics.min_cut[0].as_py(), statistics.max_cut[0].as_py()] == [True, True]  # never a value that is there
@@ -112,15 +112,15 @@ def test_text_is_believed_as_far_as_it_is_text(found: RawStatistics, expected: t
 
 @pytest.mark.parametrize("bound", [b"", b"\x01", b"\x01" * 16], ids=["empty", "short", "long"])
 def test_numbers_of_another_length_are_none(bound: bytes) -> None:
-    chunk = replace(chunk_of(pa.array([1, 2, 3])), statistics=RawStatistics(bound, bound, 0))
+    footer = with_statistics(footer_of(pa.array([1, 2, 3])), RawStatistics(bound, bound, 0))
 
-    assert bounds(foreign_statistics([chunk], pa.int64(), pa.int64(), ROWS, WRITER)) == (None, None, 0)
+    assert bounds(foreign_statistics(footer, 0, pa.int64(), pa.int64())) == (None, None, 0)
 
 
 def test_one_unknown_row_group_does_not_hide_the_others() -> None:
-    known = chunk_of(pa.array([1, 2, 3]))
-    chunks = [known, replace(known, statistics=RawStatistics(None, None, None))]
-    found = foreign_statistics(chunks, pa.int64(), pa.int64(), np.array([3, 3]), WRITER)
+    known = footer_of(pa.array([1, 2, 3]))
+    footer = with_statistics(known, known.groups[0].chunks[0].statistics, RawStatistics(None, None, None))
+    found = foreign_statistics(footer, 0, pa.int64(), pa.int64())
 
     assert found.min.to_pylist() == [1, None]
     assert found.null_count.to_pylist() == [0, None]

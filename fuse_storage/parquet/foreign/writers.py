@@ -1,0 +1,121 @@
+"""Writers of Parquet files whose statistics are known to be wrong, told by the ``created_by`` of a footer.
+
+A file without ``created_by`` is not believed at all: parquet-mr left it out while its bounds were wrong (PARQUET-297).
+What every writer has got wrong is not here, but never believed: ``file_statistics`` says it. Nothing here reads page
+bounds or distinct counts, since nobody asks for them. Counts of NULL beyond the rows, as cuDF before 21.12 wrote
+(rapidsai/cudf#9221), are unknown in any file.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.types as is_
+
+from fuse_storage.parquet.foreign.thrift_footer import ForeignChunk, ForeignFooter, RawStatistics
+
+_CREATED_BY = re.compile(
+    r"(?P<name>.*?)(?: version (?P<version>\d+(?:\.\d+)*)?.*| v(?P<short>\d+(?:\.\d+)*).*)?", re.DOTALL
+)
+"""As Parquet's readers take it apart: a name, and perhaps "version" with numbers; ClickHouse has a "v" before them."""
+_NEVER = (1 << 30,)
+
+
+@dataclass(frozen=True, slots=True)
+class Lie:
+    """Writers named ``writer`` before version ``fixed``, or of no version, say wrong ``bounds`` or ``null_counts``.
+
+    ``dictionary``: only in columns that Arrow has as a dictionary (categories of pandas and Polars). ``decimal``: only
+    of decimals.
+    """
+
+    writer: str
+    fixed: tuple[int, ...]
+    bounds: bool = False
+    null_counts: bool = False
+    dictionary: bool = False
+    decimal: bool = False
+
+
+KNOWN_LIES = (
+    # Both are of the first chunk of the column (apache/arrow#15042); before 6, a count of NULL is 0 and bounds are
+    # those of all categories (ARROW-12513, fixed behind 5.0.0: measured). Arrow before 0.16 called itself parquet-cpp.
+    Lie("parquet-cpp-arrow", (11,), bounds=True, null_counts=True, dictionary=True),
+    Lie("parquet-cpp", _NEVER, bounds=True, null_counts=True, dictionary=True),
+    # Binary bounds before 1.8 are of another row group (PARQUET-251), those before 1.10 in another order
+    # (PARQUET-686), and counts of NULL of old ones too low (apache/doris#67573). Presto and others call themselves so
+    # without a version.
+    Lie("parquet-mr", (1, 10), bounds=True, null_counts=True),
+    # Counts the NULLs of the dictionary's values (jorgecarleitao/arrow2#1414), and took the bounds of some pages
+    # (pola-rs/polars#7842). No version tells which. Polars called itself so until 2023.
+    Lie("Arrow2 - Native Rust implementation of Arrow", _NEVER, bounds=True),
+    Lie("Arrow2 - Native Rust implementation of Arrow", _NEVER, null_counts=True, dictionary=True),
+    # Counts of NULL times the number of pages (pola-rs/polars#29321): 1.38 wrote so, 2.1 does not (measured). Polars
+    # had no version in its name when it did.
+    Lie("Polars", (2, 1), null_counts=True),
+    Lie("Polars (python)", (2, 1), null_counts=True),
+    # A column of NULLs has a count of 0 (apache/arrow-rs#306).
+    Lie("parquet-rs", (5,), null_counts=True),
+    # Counts of NULL are off (fraugster/parquet-go#69). Arrow's Go has the name, too, and versions above 6.
+    Lie("parquet-go", (7,), bounds=True, null_counts=True),
+    # Decimals were compared without their sign (ClickHouse/ClickHouse#83754).
+    Lie("ClickHouse", (25, 8), bounds=True, decimal=True),
+    # Bounds of decimals are of other numbers (hyparam/hyparquet-writer#38).
+    Lie("hyparquet", _NEVER, bounds=True),
+)
+
+
+def believed_statistics(footer: ForeignFooter, chunk: ForeignChunk, is_decimal: bool) -> RawStatistics:
+    """What can be believed of a chunk's statistics, by who wrote the file; the rest is unknown (None).
+
+    ``is_decimal``: whether the chunk holds decimals.
+    """
+    found = chunk.statistics
+    if not footer.created_by:
+        return RawStatistics(None, None, None)
+    for lie in _lies_of(footer.created_by):
+        if lie.dictionary and not _may_be_dictionary(footer.arrow_schema, chunk):
+            continue
+        if lie.decimal and not is_decimal:
+            continue
+        if lie.bounds:
+            found = replace(found, min=None, max=None)
+        if lie.null_counts:
+            found = replace(found, null_count=None)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _lies_of(created_by: str) -> tuple[Lie, ...]:
+    told = _CREATED_BY.fullmatch(created_by)
+    assert told is not None  # a name of any text matches
+    digits = told["version"] or told["short"]
+    version = tuple(int(part[:9]) for part in digits.split(".")) if digits else ()
+    return tuple(lie for lie in KNOWN_LIES if lie.writer == told["name"].strip() and version < lie.fixed)
+
+
+def _may_be_dictionary(arrow_schema: bytes, chunk: ForeignChunk) -> bool:
+    """Whether Arrow had the column as a dictionary; without a schema of Arrow's, whether the chunk has one."""
+    names = _dictionary_columns(arrow_schema)
+    return chunk.has_dictionary if names is None else chunk.path[0] in names
+
+
+@lru_cache(maxsize=64)
+def _dictionary_columns(arrow_schema: bytes) -> frozenset[str] | None:
+    """The columns that are a dictionary or have one inside; None if there is no schema that can be read."""
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(arrow_schema)))
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+    return frozenset(field.name for field in schema if any(is_.is_dictionary(kind) for kind in _types_in(field.type)))
+
+
+def _types_in(kind: pa.DataType) -> Iterator[pa.DataType]:
+    yield kind
+    for number in range(kind.num_fields):
+        yield from _types_in(kind.field(number).type)
