@@ -13,7 +13,7 @@ import fuse_storage as storage
 from fuse_index.export.keep_up import keep_exports
 from fuse_index.hot.tier import tier_table
 from fuse_index.indexes.registry import Host
-from fuse_storage import Snapshot, StagedPuts, StoredTable
+from fuse_storage import SchemaChange, Snapshot, StagedPuts, StoredTable
 
 _FULL_FACTOR = 2
 """How many times what a tail should have it may have, where a job tiers: beyond, hot commits are refused."""
@@ -80,13 +80,15 @@ def commit_staged_by_key(
     host: Host,
     staged: Sequence[StagedPuts],
     application: tuple[str, int] | None = None,
-    operation: str = "upsert",
     still_holds: Callable[[StoredTable], bool] | None = None,
+    schema_change: SchemaChange | None = None,
 ) -> StoredTable:
     """Commit what several processes wrote by one hot commit, as ``commit_puts``, and tier; the table before that."""
     if (head := _head_that_has(table, application)) is not None:
         return head
-    return _tier_if_due(storage.commit_puts(table, staged, application, operation, still_holds), host)[0]
+    operation = "upsert" if any(part.row_count for part in staged) else "delete keys"
+    committed = storage.commit_puts(table, staged, application, operation, still_holds, schema_change)
+    return _tier_if_due(committed, host)[0]
 
 
 def _head_that_has(table: StoredTable, application: tuple[str, int] | None) -> StoredTable | None:

@@ -214,7 +214,7 @@ class DmlJob:
         return True
 
     def _plan_scan(self, table: StoredTable) -> ScanPlan[BlockFrame]:
-        return plan_scan(table, self.condition.predicate, self.condition.engine)
+        return plan_scan(evolved_table(table, self.schema_change), self.condition.predicate, self.condition.engine)
 
     def _conflicting_blocks(self, snapshot_id: str) -> Collection[str]:
         """Blocks of a later snapshot that may hold rows that matter."""

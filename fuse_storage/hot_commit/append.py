@@ -18,13 +18,14 @@ import pyarrow as pa
 from fuse_storage.commit.actions import changed_column_names
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Backoff, Head, create_once
+from fuse_storage.commit.schema_evolution import SchemaChange
 from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import Conflict, Expired, InvalidArgument
 from fuse_storage.hot.chain import MAX_CHAIN_ENTRIES, HotChain, remember_state
 from fuse_storage.hot.entry import APPEND_CHANGE, DELETE_CHANGE, PUT_CHANGE, HotBlock, HotEntry
-from fuse_storage.hot.tail import hot_block_rows, state_after
+from fuse_storage.hot.tail import align_tail, hot_block_rows, state_after
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import Branch, next_timestamp
@@ -55,13 +56,13 @@ class AppendHot:
 
     def apply(self, draft: Draft) -> None:
         draft.head.check_own_rows()
-        check_hot_columns(self.blocks, self.base, draft.head)
+        check_hot_columns(self.blocks, self.base, draft.schema_state)
         blocks = number_rows(self.blocks, draft.next_row_id)
         next_row_id = draft.next_row_id + sum(block.row_count for block in blocks)
         time, version = next_timestamp(draft.head.timestamp), draft.head.version + 1
         entry = HotEntry(0, version, "", "", time, self.name, None, next_row_id, blocks)
         rows = hot_block_rows(entry, draft.schema_state)
-        carried = [] if draft.tail_rows is None else [draft.tail_rows]
+        carried = [] if draft.tail_rows is None else [align_tail(draft.tail_rows, draft.schema)]
         draft.tail_rows = pa.concat_tables([*carried, rows], promote_options="default").combine_chunks()
         draft.keeps_key = is_keyed(draft.head) and (draft.same_rows or draft.keeps_key)
         draft.next_row_id, draft.has_chain, draft.changed, draft.same_rows = entry.next_row_id, True, True, False
@@ -143,6 +144,7 @@ class HotAttempt(Generic[_HeadT]):
 
     ``started``, ``clock``: when its writing began. ``still_holds``: asked, before each attempt after commits of others,
     whether the rows still follow from the table's state by then; if not, that is a Conflict. None: they always do.
+    ``schema_change``: the step that gives the table the columns of ``base``, in the same commit; then it is a snapshot.
     """
 
     base: Snapshot
@@ -152,6 +154,7 @@ class HotAttempt(Generic[_HeadT]):
     started: datetime
     clock: float
     still_holds: Callable[[_HeadT], bool] | None = None
+    schema_change: SchemaChange | None = None
 
     def commit(self, head: _HeadT, deadline: float) -> _HeadT | None:
         """Commit after this head; None if somebody else did."""
@@ -160,6 +163,8 @@ class HotAttempt(Generic[_HeadT]):
         if self.still_holds is not None and state.commit_id != self.base.commit_id and not self.still_holds(head):
             raise Conflict(f"the table was changed by commit {state.commit_id}: read again, and decide", state.id)
         self._check_age(state)
+        if self.schema_change is not None:
+            return self._commit_snapshot(head)
         check_hot_columns(self.blocks, self.base, state)
         if not state.has_chain or state.chain_length >= MAX_CHAIN_ENTRIES:
             return self._commit_snapshot(head)
@@ -186,9 +191,11 @@ class HotAttempt(Generic[_HeadT]):
         return head.at_entry(head.entry, after)
 
     def _commit_snapshot(self, head: _HeadT) -> _HeadT | None:
-        action = AppendHot(self.blocks, self.base, self.operation)
+        transaction, action = Transaction(head), AppendHot(self.blocks, self.base, self.operation)
+        if self.schema_change is not None:
+            transaction.evolve_schema(self.schema_change)
         try:
-            return Transaction(head).stage(action).commit(self.operation, self.application, once=True)
+            return transaction.stage(action).commit(self.operation, self.application, once=True)
         except Conflict as lost:
             if lost.winner is None or head.refresh() is head:
                 raise

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Head
+from fuse_storage.commit.schema_evolution import SchemaChange
 from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.errors import Conflict, InvalidArgument, RepeatedKey
@@ -91,18 +92,23 @@ def commit_puts(
     application: tuple[str, int] | None = None,
     operation: str = "upsert",
     still_holds: Callable[[_HeadT], bool] | None = None,
+    schema_change: SchemaChange | None = None,
 ) -> _HeadT:
     """Commit what several processes wrote, at least one row, as one hot commit. Gives the table after it.
 
-    Reads the keys of all rows. Raises RepeatedKey for one that comes twice, and else as ``put_rows``.
+    Reads the keys of all rows. ``schema_change``: the step that gives the table the columns that the rows have; then
+    the commit is a snapshot, with the rows in its tail. Raises RepeatedKey for a key that comes twice, and else as
+    ``put_rows``.
     """
-    base, clock = table.snapshot, time.monotonic()
+    base = table.snapshot if schema_change is None else schema_change(table.snapshot)
+    clock = time.monotonic()
     for part in staged:
         if base.schemas.get(part.schema.id) != part.schema:
             raise Conflict("the columns were replaced since these rows were made: write them again", base.commit_id)
     blocks = tuple(block for part in staged for block in part.blocks)
     _check_once(read_keys(table.store, base, blocks), base.key)
-    attempt = HotAttempt(base, blocks, application, operation, min(part.started for part in staged), clock, still_holds)
+    started = min(part.started for part in staged)
+    attempt = HotAttempt(base, blocks, application, operation, started, clock, still_holds, schema_change)
     return commit_hot_blocks(table, attempt, COMMIT_TIMEOUT_SECONDS)
 
 

@@ -30,7 +30,7 @@ from fuse_index.spark.text_limits import TEXT_LIMITS_PROPERTY, set_text_limits
 from fuse_index.sql.tokenizer import unescape_string
 from fuse_index.table.schema import parse_typed_value
 from fuse_index.table.table import Table
-from fuse_storage import SchemaChange, SchemaError
+from fuse_storage import SchemaChange, SchemaError, Snapshot
 
 _Change = Mapping[str, Any]
 
@@ -70,6 +70,27 @@ class Alteration:
         for step in self.steps:
             transaction.evolve_schema(step, depends_on_indexes=self.touches_indexes)
         keep_exports(transaction.commit("alter table"))
+
+
+def evolution(table: Table, changes: Sequence[_Change]) -> SchemaChange:
+    """The step to the columns that a statement's rows have, which it commits with them.
+
+    Raises as ``Alteration.add``, and what cannot be added or widened as ``Table``'s own methods do.
+    """
+    steps = tuple(alteration(table, changes).steps)
+    return partial(_take_steps, steps=steps)
+
+
+def widens_column(table: Table, change: _Change) -> bool:
+    """Whether the column's type becomes a wider one; values of any other are cast to the column's."""
+    column = table.snapshot.schema.find(join_path(change["path"]), into_collections=True)
+    return column.is_leaf and storage.can_widen(column.type, parse_field({**change, "nullable": True}).type)
+
+
+def _take_steps(snapshot: Snapshot, steps: Sequence[SchemaChange]) -> Snapshot:
+    for step in steps:
+        snapshot = step(snapshot)
+    return snapshot
 
 
 def alteration(table: Table, changes: Sequence[_Change]) -> Alteration:

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from fuse_index.errors import InputError
-from fuse_index.spark.catalog.alter import alteration
+from fuse_index.spark.catalog.alter import alteration, evolution, widens_column
 from fuse_index.spark.catalog.create import StagedCreation, create, new_number, stage
 from fuse_index.spark.catalog.definitions import (
     CLUSTER_PROPERTY_NAME,
@@ -29,7 +29,7 @@ from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_
 from fuse_index.spark.native.planner_callback import LruCache
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, state_key
-from fuse_index.spark.session import native_scan
+from fuse_index.spark.session import native_scan, register_session
 from fuse_index.spark.source.options import STORE_PREFIX
 from fuse_index.spark.text_limits import TEXT_LIMITS_PROPERTY
 from fuse_index.table.table import Table
@@ -65,6 +65,7 @@ class CatalogRequests:
             "commit": self.commit_staged,
             "abort": self.abort_staged,
             "alter": self.alter_table,
+            "widens": self.widens_column,
             "drop": self.drop_table,
             "rename": self.rename_table,
         }
@@ -81,7 +82,16 @@ class CatalogRequests:
         if reference.view is not None:
             rows = to_arrow_stream(metadata_rows(table, reference.view, {}))
             return _framed({"view": reference.view, "at": request["at"], "shown": reference.shown}, rows)
+        if "changes" in request:
+            planner = register_session(self.spark).planner
+            evolved = planner.evolved(table.stored, evolution(table, request["changes"]))
+            table = Table(evolved, table.host, table.context)
         return self.describe(reference, table)
+
+    def widens_column(self, request: Request) -> bytes:
+        """Whether what a statement's rows have in a column is of a wider type, which the column can get."""
+        _, table = self.names.open_to_change(request)
+        return _YES if widens_column(table, request["changes"][0]) else _NO
 
     def rows(self, request: Request) -> bytes:
         """The rows of a view, as options ask for them."""

@@ -23,6 +23,8 @@ from fuse_index.export.keep_up import keep_exports
 from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.hot.append import hot_row_limit
 from fuse_index.indexes.builder import warn_of_unindexed
+from fuse_index.ingest.schema_merge import evolved_table
+from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.row_edits import RowCondition
 from fuse_index.predicate import Compare, Literal, Predicate
 from fuse_index.spark.answers import Sealed
@@ -40,7 +42,7 @@ from fuse_index.spark.session import find_native_session
 from fuse_index.spark.source.hot_rows import commit_few, stage_handed
 from fuse_index.spark.source.keyed_rows import TaskPuts, commit_keyed
 from fuse_index.table.table import Table
-from fuse_storage import Conflict, PartitionSpec, StoredTable
+from fuse_storage import Conflict, PartitionSpec, SchemaChange, StoredTable
 
 _TASKS_PER_SLOT = 4
 _MERGE_SCHEMA = "mergeschema"
@@ -59,8 +61,7 @@ def run_statement(spark: SparkSession, request: Mapping[str, Any]) -> bytes:
         raise InputError(f"the option {option!r} means nothing to {request['name']}: {advice}")
     session = find_native_session(request["session"])
     assert session is not None, "whoever loaded the table registered it"
-    table, condition = session.planner.table_to_change(request)
-    statement = _Statement(spark, request["rows"], table, condition, session.planner)
+    statement = _Statement(spark, request["rows"], *session.planner.table_to_change(request), session.planner)
     try:
         match request["change"]:
             case "append":
@@ -85,13 +86,21 @@ def run_statement(spark: SparkSession, request: Mapping[str, Any]) -> bytes:
 class _Statement:
     """A statement on a table, by a condition, None for all rows, and with rows under a number, empty if there are none.
 
-    What it writes becomes visible in its last step, and not at all if nobody waits for it any more.
+    ``step``: to the columns that its rows have, if these are others than the table's; it is of the same commit. What it
+    writes becomes visible in its last step, and not at all if nobody waits for it any more.
     """
 
     def __init__(
-        self, spark: SparkSession, rows: str, table: Table, condition: Predicate | None, planner: SnapshotPlanner
+        self,
+        spark: SparkSession,
+        rows: str,
+        table: Table,
+        condition: Predicate | None,
+        step: SchemaChange | None,
+        planner: SnapshotPlanner,
     ) -> None:
         self._spark, self._rows, self._table, self._condition, self._planner = spark, rows, table, condition, planner
+        self._step, self._evolved = step, evolved_table(table.stored, step)
         self._task_count = _TASKS_PER_SLOT * task_slots(spark)
 
     def is_evaluable(self) -> bool:
@@ -107,18 +116,21 @@ class _Statement:
     def append(self) -> None:
         """Add rows: by a hot commit if the table allows it for so few. With a primary key they are put."""
         if self._is_keyed:
-            tasks = put_in_tasks(self._table.stored, self._dataframe())
+            tasks = put_in_tasks(self._evolved, self._dataframe())
             return self._commit_by_key(tasks, unless_changed=False)
-        job, stored = self._table.changing("append", None), self._table.stored
-        limit = hot_row_limit(stored.snapshot, None)
+        job, stored = self._start("append", None), self._table.stored
+        limit = hot_row_limit(stored.snapshot, None) if self._step is None else 0
         answers = stage_unless_few(Sealed(job), self._rows_to_add(), limit)
         self._check_awaited()
         handed = [answer for answer in answers if isinstance(answer, bytes)]
         staged = list(chain.from_iterable(answer for answer in answers if not isinstance(answer, bytes)))
         if handed and not staged and commit_few(stored, self._table.host, handed, limit) is not None:
             return
+        staged = [*staged, *stage_handed(stored, job.builders, handed)]
         transaction = stored.transaction(job.builders, job.commit_id)
-        transaction.append([*staged, *stage_handed(stored, job.builders, handed)])
+        if staged and self._step is not None:
+            transaction.evolve_schema(self._step)
+        transaction.append(staged)
         after = transaction.commit("append")
         warn_of_unindexed(after.snapshot)
         keep_exports(after)
@@ -126,9 +138,9 @@ class _Statement:
     def insert_unmatched(self) -> None:
         """Add rows that the table lacks: unlike an append, this has read the table."""
         if self._is_keyed:
-            table = KeyedTable(self._table.stored, self._table.host)
+            table = KeyedTable(self._evolved, self._table.host)
             return self._commit_by_key(put_new_rows(table, self._dataframe()))
-        job = self._table.changing("merge", self._condition)
+        job = self._start("merge", self._condition)
         staged = stage_in_tasks(
             Sealed(replace(job, condition=RowCondition(None, job.condition.engine))), self._rows_to_add()
         )
@@ -143,10 +155,11 @@ class _Statement:
     def overwrite(self) -> None:
         """Replace rows by others. With a primary key there may be none: Spark fills a table so that it makes anew."""
         if self._is_keyed and self._condition in (None, _ALWAYS) and not self._table.snapshot.row_count:
-            return self._commit_by_key(put_in_tasks(self._table.stored, self._dataframe()))
+            return self._commit_by_key(put_in_tasks(self._evolved, self._dataframe()))
         self._check_not_keyed("INSERT OVERWRITE")
-        table, condition = self._table, self._condition
-        overwrite_rows(self._spark, lambda: table.overwriting(condition), self._rows_to_add(), self._task_count)
+        overwrite_rows(
+            self._spark, lambda: self._start_overwrite(self._condition), self._rows_to_add(), self._task_count
+        )
 
     def overwrite_partitions(self) -> None:
         """Replace the partitions that rows come for; all rows, in a table that has none."""
@@ -154,12 +167,12 @@ class _Statement:
         if spec is None:
             return self.overwrite()
         self._check_not_keyed("INSERT OVERWRITE")
-        staged = stage_in_tasks(Sealed(self._table.changing("overwrite", None)), self._rows_to_add())
+        staged = stage_in_tasks(Sealed(self._start("overwrite", None)), self._rows_to_add())
         self._check_awaited()
         segments = list(chain.from_iterable(each.open() for each in staged))
         if segments:
             found = storage.staged_partitions(self._table.stored.store, segments, spec)
-            job = self._table.overwriting(partition_condition(spec, found))
+            job = self._start_overwrite(partition_condition(spec, found))
             job.add_staged(segments)
             run_dml_job(self._spark, lambda: job, self._task_count)
 
@@ -173,9 +186,9 @@ class _Statement:
     def change_rows(self, operation: str) -> None:
         """Put the rows that change into the place of those that they were, wherever these lie by the commit."""
         if self._is_keyed:
-            table = KeyedTable(self._table.stored, self._table.host)
+            table = KeyedTable(self._evolved, self._table.host)
             return self._commit_by_key(put_changed_rows(table, self._dataframe(), self._task_count))
-        job, rows = self._table.changing(operation, self._condition), self._dataframe()
+        job, rows = self._start(operation, self._condition), self._dataframe()
         while True:
             read = job.table
             outcomes, inserted = stage_changed_rows(Sealed(job), rows, self._task_count)
@@ -186,6 +199,12 @@ class _Statement:
             rows = self._moved_rows(rows, read, job.table)
         warn_of_unindexed(job.table.snapshot)
         keep_exports(job.table)
+
+    def _start(self, operation: str, condition: Predicate | None) -> DmlJob:
+        return replace(self._table.changing(operation, condition), schema_change=self._step)
+
+    def _start_overwrite(self, condition: Predicate | None) -> DmlJob:
+        return replace(self._table.overwriting(condition), schema_change=self._step)
 
     @property
     def _is_keyed(self) -> bool:
@@ -201,7 +220,8 @@ class _Statement:
     def _commit_by_key(self, tasks: list[TaskPuts], unless_changed: bool = True) -> None:
         """Commit puts and deletes; if they follow from what was read, only where it is as it was."""
         self._check_awaited()
-        commit_keyed(self._table.stored, self._table.host, tasks, unless_changed=unless_changed)
+        stored, host = self._table.stored, self._table.host
+        commit_keyed(stored, host, tasks, unless_changed=unless_changed, schema_change=self._step)
 
     def _moved_rows(self, rows: DataFrame, read: StoredTable, head: StoredTable) -> DataFrame:
         """The same query over a later state, in which the rows that it is about lie elsewhere."""

@@ -165,8 +165,8 @@ public class CatalogClient {
     return object(request.close(']').key("properties"), properties);
   }
 
-  public Json changes(Identifier table, TableChange[] changes) {
-    Json request = request("alter", table).key("changes").open('[');
+  public Json changes(Json request, TableChange[] changes) {
+    request.key("changes").open('[');
     for (TableChange each : changes) change(request.open('{').key("change").text(each.getClass().getSimpleName()), each).close('}');
     return request.close(']');
   }

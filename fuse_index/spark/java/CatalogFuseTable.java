@@ -6,7 +6,9 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchIndexException;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.index.SupportsIndex;
 import org.apache.spark.sql.connector.catalog.index.TableIndex;
 import org.apache.spark.sql.connector.expressions.ClusterByTransform;
@@ -20,7 +22,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 
 /** A table as a catalogue has it: with properties, a clustering key, and statements about its indexes. */
-public class CatalogFuseTable extends FuseTable implements SupportsIndex {
+public class CatalogFuseTable extends FuseTable implements SupportsIndex, SupportsSchemaEvolution {
   protected final CatalogClient client;
   protected final Identifier identifier;
   private final JsonNode about;
@@ -41,7 +43,15 @@ public class CatalogFuseTable extends FuseTable implements SupportsIndex {
     Set<TableCapability> capabilities = new HashSet<TableCapability>(super.capabilities());
     capabilities.add(TableCapability.MICRO_BATCH_READ);
     capabilities.add(TableCapability.STREAMING_WRITE);
+    if (SchemaEvolution.capability() != null) capabilities.add(SchemaEvolution.capability());
     return capabilities;
+  }
+
+  /** New columns and wider types; values of other types are cast to those of the table, as ever. */
+  public boolean supportsColumnChange(TableChange.ColumnChange change) {
+    if (change instanceof TableChange.AddColumn) return true;
+    if (!(change instanceof TableChange.UpdateColumnType)) return false;
+    return client.ask(client.changes(client.request("widens", identifier), new TableChange[] {change})).length > 0;
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {

@@ -115,18 +115,18 @@ def _in_task(write: Callable[[Iterable[tuple[str, Slices]]], _T]) -> Callable[[_
 def _write_groups(sealed: Sealed[DmlJob], groups: Iterable[tuple[str, Slices]]) -> _Written:
     """Write what became of the rows of each block; the new ones go apart, and are not held in memory."""
     job = sealed.open()
-    blocks, positions = job.table.blocks(), BlockPlaces(job.table)
-    names, added = job.table.snapshot.schema.names, []
+    blocks, positions, evolved = job.table.blocks(), BlockPlaces(job.table), job.evolved
+    names, added = evolved.snapshot.schema.names, []
 
     def edits() -> Iterator[tuple[BlockFrame, int, ReplaceRows]]:
         for name, slices in groups:
             if name == NEW_ROWS:
-                added.extend(stage_rows(job.table, job.builders, (table_columns(rows, names) for _, rows in slices)))
+                added.extend(stage_rows(evolved, job.builders, (table_columns(rows, names) for _, rows in slices)))
             else:
                 rows = pa.concat_tables([rows for _, rows in slices])
                 position = positions.find(name)
                 block = blocks.take(np.array([position], np.int64))
-                yield block, 0, replace(_edit(rows, job), live=live_among(block, 0))
+                yield block, 0, replace(_edit(rows, evolved.snapshot.schema), live=live_among(block, 0))
 
     return job.run_edits(edits()), added
 
@@ -153,8 +153,7 @@ def row_numbers(rows: pa.Table) -> RowNumbers:
     return np.asarray(rows.column(_ROW)).astype(np.int64)
 
 
-def _edit(rows: pa.Table, job: DmlJob) -> ReplaceRows:
-    schema = job.table.snapshot.schema
+def _edit(rows: pa.Table, schema: Schema) -> ReplaceRows:
     goes, numbers = is_deleted(rows), row_numbers(rows)
     replacements = schema.arrow.empty_table()
     if not goes.all():

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -46,8 +47,13 @@ def java_class(jvm: Any, name: str) -> Any:
 
 
 def load_java_classes(jvm: Any, package: str, sources: Mapping[str, str]) -> dict[str, Any]:
-    """The classes of these sources, by name, compiled in this JVM as members of ``package``."""
+    """The classes of these sources, by name, compiled in this JVM as members of ``package``.
+
+    What is in the folder ``older`` stands for interfaces that this Spark may lack: its own come first.
+    """
     source_bytes = java_class(jvm, "java.util.HashMap")()
+    for file in _java_folder().joinpath("older").iterdir():
+        source_bytes[f"org/apache/spark/sql/connector/catalog/{file.name}"] = file.read_bytes()
     for name, source in sources.items():
         source_bytes[f"{package}/{name}.java"] = f"package {package};\n{source}".encode()
     finder = java_class(jvm, "org.codehaus.commons.compiler.util.resource.MapResourceFinder")(source_bytes)
@@ -58,10 +64,15 @@ def load_java_classes(jvm: Any, package: str, sources: Mapping[str, str]) -> dic
     return {name: loader.loadClass(f"{package}.{name}") for name in sources}
 
 
+def _java_folder() -> Traversable:
+    return resources.files("fuse_index.spark") / "java"
+
+
 @cache
 def java_sources() -> tuple[str, dict[str, str]]:
     """The name of a package, a hash of what goes into it, and the sources of its classes by their names."""
-    folder = resources.files("fuse_index.spark") / "java"
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".java")), key=lambda file: file.name)
+    files = sorted(
+        (file for file in _java_folder().iterdir() if file.name.endswith(".java")), key=lambda file: file.name
+    )
     sources = {file.name.removesuffix(".java"): file.read_text("utf-8") for file in files}
     return f"fuse_index_{sha256(repr(sources).encode()).hexdigest()[:16]}", sources

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.errors import UnsupportedAggregate, UnsupportedExpression
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
+from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.predicate import Context, Predicate, Term
 from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.pruning.planner import ScanPlan, plan_scan
@@ -35,7 +37,7 @@ from fuse_index.spark.native.zone_ranges import partial_ranges
 from fuse_index.sql.catalyst import decode_aggregation, decode_catalyst_term, decode_filter
 from fuse_index.sql.catalyst_terms import CatalystTree
 from fuse_index.table.table import Table
-from fuse_storage import BlockFrame, SchemaError, StoredTable
+from fuse_storage import BlockFrame, SchemaChange, SchemaError, StoredTable, new_id
 
 INDEXED_MODE = "indexes"
 """The mode in which indexes are asked; in any other, every block is read."""
@@ -58,6 +60,10 @@ _WITHOUT_TAIL = "-"
 """What follows the id of a state in its key, where rows that are not tiered yet are left out."""
 
 
+_EVOLVED = "+"
+"""What stands in the id of a state between that of the table's and the number of its step to other columns."""
+
+
 def state_key(table: StoredTable) -> str:
     """The key of what an open table reads: the id of its state, and whether all of it is meant."""
     return table.snapshot.id + (_WITHOUT_TAIL if table.snapshot.is_cut else "")
@@ -75,13 +81,24 @@ class SnapshotPlanner:
         self._host = host
         self._open_tables: LruCache[tuple[str, str], StoredTable] = LruCache(self.MAX_OPEN_TABLES)
         self._locations: dict[str, _SparkLocation] = {}
+        self._schema_changes: LruCache[str, SchemaChange] = LruCache(self.MAX_OPEN_TABLES)
         self._small_plans: LruCache[str, tuple[ScanPlan[BlockFrame], Engine]] = LruCache(self.MAX_SMALL_PLANS)
 
     def with_host(self, host: Host) -> SnapshotPlanner:
         """A planner of the same tables that asks other index kinds."""
         other = SnapshotPlanner(host)
         other._open_tables, other._locations = self._open_tables, self._locations
+        other._schema_changes = self._schema_changes
         return other
+
+    def evolved(self, table: StoredTable, step: SchemaChange) -> StoredTable:
+        """The table with the columns that it gets by the commit of a statement, which finds the step by the state's id.
+
+        Only to be read. Raises what the step raises.
+        """
+        changed = replace(step(table.snapshot), id=f"{table.snapshot.id}{_EVOLVED}{new_id()}")
+        self._schema_changes.put(changed.id, step)
+        return table.at_entry(table.entry, changed)
 
     def register_table(self, table: StoredTable, scheme: str, options: Mapping[str, str]) -> bytes:
         """Remember an open table, the scheme by which Spark reads its files, and our store's options.
@@ -148,19 +165,24 @@ class SnapshotPlanner:
             return _unanswered(plan.scan_plan.block_mask, plan.explanation, vote)
         return AggregateReply(plan.scan_plan.block_mask, states, plan.explanation)
 
-    def table_to_change(self, request: Mapping[str, Any]) -> tuple[Table, Predicate | None]:
+    def table_to_change(self, request: Mapping[str, Any]) -> tuple[Table, Predicate | None, SchemaChange | None]:
         """The table of a statement on its branch, at the snapshot that the statement was analysed on; its condition.
 
-        Raises NotFound where the branch has that snapshot no longer.
+        And the step to the columns that the statement writes, if these are others. Raises NotFound where the branch has
+        that snapshot no longer.
         """
-        context, snapshot_id = Context(**request["context"]), request["snapshot"]
+        context, step = Context(**request["context"]), None
+        snapshot_id, evolved, _ = request["snapshot"].partition(_EVOLVED)
+        if evolved:
+            step = self._schema_changes.get(request["snapshot"], partial(_forgotten, request["url"]))
         options = self._location(request["url"]).options
         stored = StoredTable.open(request["url"], branch=request["branch"], options=options)
         if stored.snapshot.id != snapshot_id:
             stored = stored.at_version(stored.at(snapshot_id).snapshot.version)
         filters = request["filters"]
-        predicate = None if filters is None else decode_filter(filters, stored.snapshot.schema, context)
-        return Table(stored, self._host, context), predicate
+        schema = evolved_table(stored, step).snapshot.schema
+        predicate = None if filters is None else decode_filter(filters, schema, context)
+        return Table(stored, self._host, context), predicate, step
 
     def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
         head = StoredTable.open(url, branch=branch, options=self._location(url).options)
@@ -208,6 +230,12 @@ def _term_or_none(tree: CatalystTree, table: StoredTable, context: Context) -> T
         return decode_catalyst_term(tree, table.snapshot.schema, context)
     except UnsupportedExpression:
         return None
+
+
+def _forgotten(url: str) -> SchemaChange:
+    raise InputError(
+        f"too many statements since then give tables other columns, and that on {url} is forgotten: repeat it"
+    )
 
 
 def _plan_key(request: Mapping[str, Any]) -> str:

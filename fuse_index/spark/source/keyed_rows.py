@@ -25,8 +25,19 @@ from fuse_index.hot.key_changes import (
     missing_columns,
 )
 from fuse_index.indexes.registry import Host
+from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.spark.source.hot_rows import MAX_HANDED_BYTES
-from fuse_storage import Conflict, RepeatedKey, Schema, SchemaError, Snapshot, StagedPuts, StoredTable, WriteOptions
+from fuse_storage import (
+    Conflict,
+    RepeatedKey,
+    Schema,
+    SchemaChange,
+    SchemaError,
+    Snapshot,
+    StagedPuts,
+    StoredTable,
+    WriteOptions,
+)
 
 MAX_PARTIAL_BYTES = 256 << 20
 """The rows that lack columns, all of them in one process, of one batch have at most so many bytes."""
@@ -112,13 +123,16 @@ def commit_keyed(
     application: tuple[str, int] | None = None,
     *,
     unless_changed: bool = False,
+    schema_change: SchemaChange | None = None,
 ) -> StoredTable | None:
     """Commit what tasks have as one hot commit; None if that is nothing. Gives the table after it.
 
-    ``unless_changed``: rows that others changed since the table's state are a Conflict. Raises InputError for a key
-    that several tasks have, and as ``Table.upsert``.
+    ``unless_changed``: rows that others changed since the table's state are a Conflict. ``schema_change``: the step to
+    the columns that the rows have, of which none is missing; it is of the same commit. Raises InputError for a key that
+    several tasks have, and as ``Table.upsert``.
     """
-    snapshot = table.snapshot
+    evolved = evolved_table(table, schema_change)
+    snapshot = evolved.snapshot
     if application is not None and was_committed(snapshot, *application):
         return table
     for task in tasks:
@@ -130,7 +144,7 @@ def commit_keyed(
         return None
     try:
         if not parts:
-            return _commit(table, host, staged, application, unless_changed)
+            return _commit(table, host, staged, application, unless_changed, schema_change)
         changes = has_changes(parts[0].column_names, snapshot)
         rows = _merge(parts, snapshot, changes)
         missing = missing_columns(rows.column_names, snapshot)
@@ -143,8 +157,8 @@ def commit_keyed(
             return handle.stored
         found = _read(rows, snapshot, changes)
         if len(found.puts) or len(found.deletes):
-            staged.append(storage.stage_puts(table, found.puts, found.deletes))
-        return _commit(table, host, staged, application, unless_changed) if staged else None
+            staged.append(storage.stage_puts(evolved, found.puts, found.deletes))
+        return _commit(table, host, staged, application, unless_changed, schema_change) if staged else None
     except RepeatedKey as repeated:
         if unless_changed:
             raise InputError(f"{repeated}. The statement makes several rows of it") from repeated
@@ -160,18 +174,19 @@ def _commit(
     staged: Sequence[StagedPuts],
     application: tuple[str, int] | None,
     unless_changed: bool,
+    schema_change: SchemaChange | None,
 ) -> StoredTable:
-    operation = "upsert" if any(each.row_count for each in staged) else "delete keys"
     for _ in range(_ATTEMPTS if unless_changed else 0):
         try:
-            return commit_staged_by_key(table, host, staged, application, operation, still_holds=_never)
+            return commit_staged_by_key(table, host, staged, application, _never, schema_change)
         except Conflict:
             head = table.refresh()
             states = [table.snapshot, *(state for _, state in head.commits_since(table.snapshot)())]
             if head is table or not all(storage.keeps_rows(*pair) for pair in pairwise(states)):
                 raise
             table = head
-    return commit_staged_by_key(table, host, staged, application, operation, _never if unless_changed else None)
+    still_holds = _never if unless_changed else None
+    return commit_staged_by_key(table, host, staged, application, still_holds, schema_change)
 
 
 def _never(head: StoredTable) -> bool:
