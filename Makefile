@@ -8,6 +8,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done || true)
 VENV := .venv
 OLDEST_SPARK := 4.0.1
+# The newest DuckDB of which PyPI has the extensions that read Delta and Iceberg: it reads what is exported.
+DUCKDB_EXTENDED := 1.5.5
 EFFORT ?= 1
 SOAK ?= 300
 HOSTILE ?= 600
@@ -107,7 +109,7 @@ test-spark: $(VENV)/.dev
 test-spark-oldest: export PYSPARK_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
 test-spark-oldest: export PYSPARK_DRIVER_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
 test-spark-oldest: $(VENV_OLDEST)/.dev
-	$(ALONE) nice -n 2 $(VENV_OLDEST)/bin/python $(PYTEST_SPARK) -m "$(if $(filter 1,$(EFFORT)),not any_spark)"
+	$(ALONE) nice -n 2 $(VENV_OLDEST)/bin/python $(PYTEST_SPARK) tests/index/export -m "$(if $(filter 1,$(EFFORT)),not any_spark)"
 
 # Said before anything is installed: a newcomer should not download Spark to learn that Java is missing.
 .PHONY: java
@@ -138,7 +140,8 @@ $(VENV)/.demo $(VENV)/.dev $(VENV)/.bench: $(VENV)/.%: pyproject.toml constraint
 $(VENV_OLDEST)/.dev: pyproject.toml constraints.txt | java python
 	@echo "Installing fuse-index[dev] with Spark $(OLDEST_SPARK) into $(VENV_OLDEST) (once)"
 	@"$(PYTHON)" -m venv $(VENV_OLDEST)
-	@sed 's/^pyspark==.*/pyspark==$(OLDEST_SPARK)/' constraints.txt > $(VENV_OLDEST)/constraints.txt
-	@$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --constraint $(VENV_OLDEST)/constraints.txt --editable '.[dev]'
+	@sed 's/^pyspark==.*/pyspark==$(OLDEST_SPARK)/; s/^duckdb==.*/duckdb==$(DUCKDB_EXTENDED)/' constraints.txt > $(VENV_OLDEST)/constraints.txt
+	@$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --constraint $(VENV_OLDEST)/constraints.txt --editable '.[dev]' \
+	  $(foreach name,avro delta iceberg,duckdb-extension-$(name)==$(DUCKDB_EXTENDED))
 	@$(DROP_ARCHIVE)
 	@touch $@

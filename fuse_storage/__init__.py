@@ -144,6 +144,7 @@ if TYPE_CHECKING:
     from fuse_storage.parquet.foreign.file import modified_microseconds
     from fuse_storage.parquet.foreign.file_schema import merge_file_schemas, read_file_schema, storable_schema
     from fuse_storage.parquet.foreign.footer import OpenedFile
+    from fuse_storage.parquet.pages import RowMask
     from fuse_storage.parquet.untrusted import read_untrusted_parquet
     from fuse_storage.partitions.check import staged_partitions
     from fuse_storage.partitions.spec import PARTITION_PROPERTY, PartitionSpec

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from fuse_index.errors import FuseIndexError
-from fuse_storage import MAIN_BRANCH, Conflict, InvalidArgument, StorageError, StoredTable, export_formats
+from fuse_index.ingest.schema_merge import evolved_table
+from fuse_storage import (
+    MAIN_BRANCH,
+    Conflict,
+    InvalidArgument,
+    SchemaChange,
+    SchemaError,
+    StorageError,
+    StoredTable,
+    export_formats,
+)
+
+if TYPE_CHECKING:
+    from fuse_index.export.live_files import TableFormat
 
 
 def _to_delta(table: StoredTable) -> int:
@@ -21,6 +35,13 @@ def _to_iceberg(table: StoredTable) -> str:
     return export_iceberg(table)
 
 
+def _formats() -> Mapping[str, TableFormat]:
+    from fuse_index.export.delta_schema import DELTA_FORMAT
+    from fuse_index.export.iceberg_schema import ICEBERG_FORMAT
+
+    return {"delta": DELTA_FORMAT, "iceberg": ICEBERG_FORMAT}
+
+
 _EXPORTS: Mapping[str, Callable[[StoredTable], int | str]] = {"delta": _to_delta, "iceberg": _to_iceberg}
 _TRIES = 5
 """How often an export is tried that others are faster with: what they write is as new."""
@@ -30,17 +51,25 @@ class ExportWarning(UserWarning):
     """A commit was made, and an export of it that is to be kept up was not; the message says why."""
 
 
+def check_exports(table: StoredTable, step: SchemaChange) -> None:
+    """Refuse a change of columns or properties after which an export that is kept up could no longer be made.
+
+    Raises SchemaError, which says what the format cannot say.
+    """
+    evolved = evolved_table(table, step)
+    for name in _kept_formats(evolved):
+        problem = _hindrance(evolved, name)
+        if problem is not None and (name not in _kept_formats(table) or _hindrance(table, name) is None):
+            raise problem
+
+
 def keep_exports(table: StoredTable) -> None:
     """Export the head of the main branch in the formats of the property ``exports``, after a commit to ``table``.
 
     The commit stands, whatever comes of this: what hinders an export is an ExportWarning, and the next commit's export
     makes up for it.
     """
-    try:
-        formats = export_formats(table.snapshot.properties) if table.branch == MAIN_BRANCH else ()
-    except InvalidArgument:  # of an older version, to which the property was anybody's
-        return
-    for name in formats:
+    for name in _kept_formats(table):
         try:
             _export_head(table, _EXPORTS[name])
         except (StorageError, FuseIndexError) as problem:
@@ -49,6 +78,23 @@ def keep_exports(table: StoredTable) -> None:
                 ExportWarning,
                 stacklevel=2,
             )
+
+
+def _kept_formats(table: StoredTable) -> tuple[str, ...]:
+    try:
+        return export_formats(table.snapshot.properties) if table.branch == MAIN_BRANCH else ()
+    except InvalidArgument:  # of an older version, to which the property was anybody's
+        return ()
+
+
+def _hindrance(table: StoredTable, name: str) -> SchemaError | None:
+    from fuse_index.export.live_files import LiveFiles
+
+    try:
+        LiveFiles(table).check(_formats()[name])
+    except SchemaError as problem:
+        return problem
+    return None
 
 
 def _export_head(table: StoredTable, export: Callable[[StoredTable], int | str]) -> None:

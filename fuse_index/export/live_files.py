@@ -6,7 +6,7 @@ as their formats allow, and what they would read otherwise than we do is refused
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,23 +15,49 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as is_
+import xxhash
 
-from fuse_storage import ColumnStatistics, Field, SchemaError, StoredTable, is_keyed
+from fuse_storage import (
+    BlockFrame,
+    ColumnStatistics,
+    Field,
+    RowMask,
+    SchemaError,
+    StoredTable,
+    is_keyed,
+    live_row_masks,
+)
 
-WidensType = Callable[[pa.DataType, pa.DataType], bool]
-"""Whether a format reads values of the one type as the other."""
+
+@dataclass(frozen=True)
+class TableFormat:
+    """What a format can say of files that are older than the present columns.
+
+    ``tells_defaults``: what a column is in files that lack it, where that is not NULL. ``widens``: whether values of
+    the one type are read as the other.
+    """
+
+    name: str
+    tells_defaults: bool
+    widens: Callable[[pa.DataType, pa.DataType], bool]
 
 
 @dataclass(frozen=True)
 class LiveFiles:
-    """The blocks of a snapshot."""
+    """The blocks of a snapshot that have live rows, the tail's among them."""
 
     table: StoredTable
 
     @cached_property
+    def blocks(self) -> BlockFrame:
+        frame = self.table.blocks()
+        return frame if (live := frame.live_row_counts > 0).all() else frame.take(np.flatnonzero(live))
+
+    @cached_property
     def urls(self) -> list[str]:
         """Where they are, absolute."""
-        return [file_url(path) for path in self.table.block_files()[0]]
+        files = self.table.block_files()[0]
+        return [file_url(files[ordinal]) for ordinal in self.blocks.ordinals.tolist()]
 
     @property
     def root(self) -> str:
@@ -46,54 +72,89 @@ class LiveFiles:
 
     @property
     def sizes(self) -> list[int]:
-        return [int(size) for size in self.table.blocks().sizes]
+        return [int(size) for size in self.blocks.sizes]
 
     @property
     def row_counts(self) -> list[int]:
-        return [int(count) for count in self.table.blocks().row_counts]
+        """How many rows each file has, whether they are live or not."""
+        return [int(count) for count in self.blocks.row_counts]
+
+    @cached_property
+    def vector_ids(self) -> list[str | None]:
+        """What tells the deletion vector of each from others of its file; None: all of its rows are live.
+
+        Rows that later rows of their key hide have no vector of ours: the id is a hash of what is left of the file.
+        """
+        hidden, stored = self.blocks.segments.hidden_rows, self.blocks.deletion_vectors
+        return [
+            None if is_whole else _hashed(hidden[ordinal]) if ordinal in hidden else reference
+            for is_whole, ordinal, reference in zip(
+                self.blocks.has_all_rows.tolist(), self.blocks.ordinals.tolist(), stored, strict=True
+            )
+        ]
+
+    def deleted_rows(self, chosen: Sequence[int]) -> list[RowMask]:
+        """The deleted rows of each of these files that have some: bool, shape (rows,). Raises StorageError."""
+        live = live_row_masks(self.blocks, chosen)
+        return [~live[block] for block in chosen]
 
     @cached_property
     def statistics(self) -> dict[int, ColumnStatistics]:
         """Of all blocks, by the id of a column at the top, as far as they are known."""
-        blocks = self.table.blocks().prefetch(
-            [field.id for field in self.table.snapshot.schema.fields if field.is_leaf]
-        )
-        found = {field.id: blocks.statistics(field.id) for field in self.table.snapshot.schema.fields if field.is_leaf}
+        columns = [field for field in self.table.snapshot.schema.fields if field.is_leaf]
+        blocks = self.blocks.prefetch([field.id for field in columns])
+        found = {field.id: blocks.statistics(field.id) for field in columns}
         return {column_id: statistics for column_id, statistics in found.items() if statistics is not None}
 
-    def check(self, format_: str, widens: WidensType) -> None:
+    @cached_property
+    def older_fields(self) -> dict[int, list[Field | None]]:
+        """What the parts of present columns were, by id, in the schemas of blocks, oldest first; None: not there.
+
+        A schema is not listed where the part was as it is now.
+        """
+        snapshot = self.table.snapshot
+        found: dict[int, list[Field | None]] = {}
+        for schema_id in np.unique(self.blocks.schema_ids).tolist():
+            before = {part.id: part for top in snapshot.schemas[schema_id].fields for part in top.walk()}
+            for top in snapshot.schema.fields:
+                for part in top.walk():
+                    if (older := before.get(part.id)) is None or older.type != part.type:
+                        found.setdefault(part.id, []).append(older)
+        return found
+
+    def check(self, format_: TableFormat) -> None:
         """Raise SchemaError for a column that readers of this format would not read in all blocks as we do."""
         snapshot = self.table.snapshot
-        if snapshot.source is not None and self.table.blocks().foreign.mask.any():
+        if snapshot.source is not None and self.blocks.foreign.mask.any():
             raise SchemaError(
                 f"{self.table.store.url} has files of {snapshot.source['url']}, with columns as that has them, which "
-                f"{format_} cannot be told: read the source itself"
+                f"{format_.name} cannot be told: read the source itself"
             )
         fixed = snapshot.key if is_keyed(snapshot) else ()
         plain = next((top.name for top in snapshot.schema.fields if top.is_leaf and top.name not in fixed), "…")
         advice = f"table.update(None, {{{plain!r}: {plain!r}}})" + (" and table.tier()" if fixed else "")
-        if not self.table.blocks().has_all_rows.all():
-            raise SchemaError(
-                f"{self.table.store.url} has blocks with deletion vectors, which {format_} is not told of: rewrite "
-                f"them first, {advice}"
-            )
-        now = [part for top in snapshot.schema.fields for part in top.walk()]
-        for schema_id in np.unique(self.table.blocks().schema_ids).tolist():
-            before = {part.id: part for top in snapshot.schemas[schema_id].fields for part in top.walk()}
-            for part in now:
-                if problem := _problem(before.get(part.id), part, widens):
-                    raise SchemaError(
-                        f"column {part.name!r} {problem}, which {format_} cannot say of files that are there: "
-                        f"rewrite them first, {advice}"
-                    )
+        for top in snapshot.schema.fields:
+            for part in top.walk():
+                for before in self.older_fields.get(part.id, ()):
+                    if problem := _problem(before, part, format_):
+                        raise SchemaError(
+                            f"column {part.name!r} {problem}, which {format_.name} cannot say of files that are there: "
+                            f"rewrite them first, {advice}"
+                        )
 
 
-def _problem(before: Field | None, now: Field, widens: WidensType) -> str | None:
+def _problem(before: Field | None, now: Field, format_: TableFormat) -> str | None:
     if before is None:
-        return None if now.default is None else f"is {now.default!r} in rows that were there before it"
-    if now.is_leaf and before.type != now.type and not widens(before.type, now.type):
+        is_null = now.default is None or format_.tells_defaults
+        return None if is_null else f"is {now.default!r} in rows that were there before it"
+    if now.is_leaf and before.type != now.type and not format_.widens(before.type, now.type):
         return f"was {before.type} in some blocks and is {now.type}"
     return None
+
+
+def _hashed(mask: RowMask) -> str:
+    """A hash of some rows of a file, in hexadecimal."""
+    return xxhash.xxh3_128_hexdigest(np.packbits(mask).tobytes())
 
 
 def file_url(path: str) -> str:

@@ -29,8 +29,9 @@ class ExportMixin(TableHandle):
 
         Returns the log's version. The first export begins the log, and another snapshot's is its next version. No file
         of rows is copied, and only vacuum deletes them: tag a snapshot for as long as it is read so. Nobody may write
-        to the table through Delta. Raises SchemaError for what Delta cannot say: renamed columns, and blocks that are
-        older than a column's default or its present type; Conflict for a log that somebody else wrote; StorageError.
+        to the table through Delta. Raises SchemaError for what Delta cannot say: blocks that are older than a column's
+        default; InputError where rows were deleted and pyroaring is not installed; Conflict for a log that somebody
+        else wrote; StorageError.
         """
         return export_delta(self.stored)
 
@@ -40,7 +41,7 @@ class ExportMixin(TableHandle):
         Returns the URL of the metadata, such as PyIceberg's ``StaticTable.from_metadata`` takes. Each export of another
         snapshot is the metadata's next version, and holds that snapshot alone. No file of rows is copied, and only
         vacuum deletes them: tag a snapshot for as long as it is read so. Raises InputError where PyIceberg is not
-        installed; SchemaError for what Iceberg cannot say: blocks that are older than a column's default or than a type
-        to which Iceberg cannot widen; Conflict for metadata that somebody else wrote; StorageError.
+        installed; SchemaError for what Iceberg cannot say: blocks that are older than a type to which Iceberg cannot
+        widen; Conflict for metadata that somebody else wrote; StorageError.
         """
         return export_iceberg(self.stored)

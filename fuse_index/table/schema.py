@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.errors import DefinitionError, InputError, TermError
+from fuse_index.export.keep_up import check_exports
 from fuse_index.expressions.serialize import decode_term
 from fuse_index.ingest import arrow_input
 from fuse_index.ingest.schema_merge import indexes_on_columns
@@ -129,6 +130,7 @@ class SchemaMixin(ReadMixin, IndexesMixin):
         step = partial(storage.update_properties, updates=new, removals=old)
         if step(self.snapshot) is self.snapshot:
             return self.snapshot
+        check_exports(self.stored, step)
         transaction = self.stored.transaction().evolve_schema(step)
         return self._move_to(transaction.commit("set properties", summary={"properties": sorted([*new, *old])}))
 
@@ -157,6 +159,7 @@ class SchemaMixin(ReadMixin, IndexesMixin):
             _check_definable(name, self.snapshot.definitions[name], step(self.snapshot).schema)
         for name in affected if indexes == "drop" else ():
             transaction.drop_index(name)
+        check_exports(self.stored, step)
         transaction.evolve_schema(step, depends_on_indexes=indexes is not None)
         self._move_to(transaction.commit(operation, summary={"column": path}))
         for name in affected if indexes == "rebuild" else ():

@@ -12,7 +12,7 @@ from typing import Any
 
 import fuse_storage as storage
 from fuse_index.errors import DefinitionError, InputError
-from fuse_index.export.keep_up import keep_exports
+from fuse_index.export.keep_up import check_exports, keep_exports
 from fuse_index.ingest.schema_merge import indexes_on_columns
 from fuse_index.spark.catalog.definitions import (
     CLUSTER_PROPERTY_NAME,
@@ -66,6 +66,7 @@ class Alteration:
             snapshot = step(snapshot)
         if snapshot is self.table.snapshot:
             return
+        check_exports(self.table.stored, partial(_take_steps, steps=tuple(self.steps)))
         transaction = self.table.stored.transaction()
         for step in self.steps:
             transaction.evolve_schema(step, depends_on_indexes=self.touches_indexes)

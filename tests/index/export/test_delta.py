@@ -154,28 +154,6 @@ def test_what_delta_cannot_say_is_refused(table):
     table.update(None, {"country": "country"})
     table.export_delta()
     assert delta(table) == ours(table)
-    table.change_type("s.a", "bigint")
-    with pytest.raises(fuse.SchemaError, match="column 'a' was int32 in some blocks and is int64"):
-        table.export_delta()
-    table.rename_column("name", "called")
-    with pytest.raises(fuse.SchemaError, match="column 'called' is 'name' in the files"):
-        table.export_delta()
-    assert not Path(table.stored.store.url, "_delta_log", "00000000000000000001.json").exists()
-
-
-def test_rows_that_a_key_hides_are_rewritten_before_they_are_exported(tmp_path):
-    table = fuse.create_table(tmp_path / "keyed", "id BIGINT, n INT", primary_key=["id"])
-    table.upsert([{"id": n, "n": n} for n in range(9)])
-    table.tier()
-    table.upsert([{"id": 3, "n": 30}])
-
-    with pytest.raises(fuse.SchemaError, match=r"table.update\(.* and table.tier\(\)"):
-        table.export_delta()
-    table.update(None, {"n": "n"})
-    table.tier()
-    table.export_delta()
-
-    assert delta(table) == ours(table)
 
 
 def test_a_log_of_somebody_else_is_left_alone(table):

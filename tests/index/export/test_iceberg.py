@@ -69,13 +69,6 @@ def test_a_clone_is_read_with_the_files_of_its_source(table, tmp_path):
 
 
 def test_what_iceberg_cannot_say_is_refused(table):
-    table.add_column("country", "string", default="DE")
-    with pytest.raises(
-        fuse.SchemaError, match=r"column 'country' is 'DE' in rows that were there .* Iceberg cannot say"
-    ):
-        table.export_iceberg()
-    table.update(None, {"id": "id"})
-    assert read(table.export_iceberg()) == ours(table)
     table.change_type("small", "double")
     with pytest.raises(fuse.SchemaError, match="column 'small' was int8 in some blocks and is double"):
         table.export_iceberg()
