@@ -17,7 +17,13 @@ if TYPE_CHECKING:
         set_source,
     )
     from fuse_storage.attach.source_columns import ColumnMatch, SourceColumn, mark_narrower, plain_source_columns
-    from fuse_storage.attach.stage_files import SourceFile, StagedFiles, open_source_files, stage_source_files
+    from fuse_storage.attach.stage_files import (
+        SourceFile,
+        StagedFiles,
+        open_source_files,
+        reads_as_logged,
+        stage_source_files,
+    )
     from fuse_storage.bitmaps import pack_mask, unpack_mask
     from fuse_storage.bounds import prefix_end
     from fuse_storage.catalog.actions import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,7 @@ _KNOWN_FEATURES = {
     "vacuumProtocolCheck",
 }
 """Reader features under which a file's rows are what is in it, under the names that the schema gives."""
+_PADDED_TYPE = re.compile(r"(?<!var)char\(\d+\)", re.IGNORECASE)
 _TYPES = {
     "byte": pa.int8(),
     "short": pa.int16(),
@@ -136,6 +138,11 @@ def _columns(fields: list[Mapping[str, Any]], mapped: bool, where: str) -> Itera
     for each in fields:
         name, metadata = each["name"], each.get("metadata", {})
         physical = metadata["delta.columnMapping.physicalName"] if mapped else name
+        if padded := _PADDED_TYPE.search(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")):
+            raise Unsupported(
+                f"{where}: column {name!r} has texts of type {padded[0].upper()}, which Spark pads with spaces when it "
+                f"reads them, and no reader here does: run ALTER TABLE … ALTER COLUMN {name} TYPE STRING at the source"
+            )
         yield _column(name, physical, each["type"], mapped, where, metadata.get("comment"))
 
 

@@ -18,6 +18,7 @@ from fuse_storage import (
     StoredTable,
     modified_microseconds,
     open_source_files,
+    reads_as_logged,
     stage_source_files,
 )
 
@@ -63,8 +64,10 @@ def renew_files(
             groups[int(blocks.schema_ids[block]), known.by_id].append(_Touched(block, file, opened))
     transaction = head.transaction()
     for (schema_id, by_id), touched in groups.items():
+        files, opened_files = [each.file for each in touched], [each.opened for each in touched]
+        # what a file's types may be was seen when it was attached
         staged = stage_source_files(
-            head.store, schemas[schema_id], by_id, [each.file for each in touched], [each.opened for each in touched]
+            head.store, schemas[schema_id], by_id, files, opened_files, reads_as_logged
         ).segments
         removed = blocks.take(np.array([each.block for each in touched], np.int64))
         segment_ids = head.segments().segments_containing(removed.ordinals)

@@ -40,6 +40,7 @@ from fuse_storage import (
     open_source_files,
     plain_source_columns,
     read_file_schema,
+    reads_as_logged,
     set_source,
     stage_source_files,
     storable_schema,
@@ -176,7 +177,8 @@ def _commit_staged(head: StoredTable, plan: SyncPlan, fields: tuple[Field, ...],
 
 def _stage(store: Store, snapshot: Snapshot, plan: SyncPlan, fields: tuple[Field, ...]) -> StagedFiles:
     schema = set_source(snapshot, SourceVersion.of(snapshot), fields).schema
-    return stage_source_files(store, schema, plan.state.by_id, plan.added, plan.opened)
+    widens = can_widen if plan.state.columns is None else reads_as_logged
+    return stage_source_files(store, schema, plan.state.by_id, plan.added, plan.opened, widens)
 
 
 def _as_opened(file: SourceFile, opened: OpenedFile) -> SourceFile:

@@ -31,6 +31,7 @@ from fuse_storage.metadata.segment_list import segment_row
 from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET, Footer
 from fuse_storage.parquet.foreign.file import FORMAT_BY_ID, FORMAT_BY_NAME, modified_microseconds
 from fuse_storage.parquet.foreign.file_schema import (
+    TypeWidening,
     narrower_columns,
     read_file_schema,
     storable_schema,
@@ -44,6 +45,7 @@ from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.shared_files import resolve_foreign_store
 from fuse_storage.store.store import Store
 
+_NAIVE, _IN_UTC = types.SPARK_TYPES_BY_NAME["timestamp_ntz"], types.SPARK_TYPES_BY_NAME["timestamp"]
 _FOOTER_READERS = 16
 """Files whose footers are read at a time."""
 
@@ -98,17 +100,32 @@ class StagedFiles:
     narrower: frozenset[int]
 
 
+def reads_as_logged(found: pa.DataType, logged: pa.DataType) -> bool:
+    """Whether values of a file are read as the type that a log gives their column.
+
+    They are if it is wider, and a time without a zone is read as one in UTC, as Spark does: writers of Delta left
+    out for years that their times are in UTC (delta-rs until 2023).
+    """
+    return (found == _NAIVE and logged == _IN_UTC) or can_widen(found, logged)
+
+
 def stage_source_files(
-    store: Store, schema: Schema, by_id: bool, files: Sequence[SourceFile], opened: Sequence[OpenedFile]
+    store: Store,
+    schema: Schema,
+    by_id: bool,
+    files: Sequence[SourceFile],
+    opened: Sequence[OpenedFile],
+    widens: TypeWidening = can_widen,
 ) -> StagedFiles:
     """Stage segments whose blocks are these files; those without rows are left out.
 
-    ``by_id``: columns are found by field ids. Raises SchemaError or Unsupported, naming the file.
+    ``by_id``: columns are found by field ids. ``widens``: whether a file may have a column in one type and the table in
+    another. Raises SchemaError or Unsupported, naming the file.
     """
     started, staged, unread, narrower = utc_now(), [], set[str](), set[int]()
     pairs = [(file, each) for file, each in zip(files, opened, strict=True) if each.parsed.row_count]
     for first in range(0, len(pairs), MAX_BLOCKS_PER_SEGMENT):
-        units = [_BlockUnit.of(schema, by_id, *pair) for pair in pairs[first : first + MAX_BLOCKS_PER_SEGMENT]]
+        units = [_BlockUnit.of(schema, by_id, widens, *pair) for pair in pairs[first : first + MAX_BLOCKS_PER_SEGMENT]]
         unread |= {name for unit in units for name in unit.unread}
         narrower |= {column_id for unit in units for column_id in unit.narrower}
         segment_id = new_id()
@@ -137,12 +154,12 @@ class _BlockUnit:
         return int(self.row["row_count"])
 
     @staticmethod
-    def of(schema: Schema, by_id: bool, file: SourceFile, opened: OpenedFile) -> _BlockUnit:
+    def of(schema: Schema, by_id: bool, widens: TypeWidening, file: SourceFile, opened: OpenedFile) -> _BlockUnit:
         footer = opened.footer(physical_names(schema) if by_id else None)
         found = read_file_schema(footer)
         storable = storable_schema(found, footer, opened.where)
         read = pa.schema([each for each in storable if by_id or each.name not in file.constants])
-        narrower = narrower_columns(read, schema, can_widen, opened.where)
+        narrower = narrower_columns(read, schema, widens, opened.where)
         ids = {each.physical_name: each.id for each in schema.fields}
         constants = {ids[name]: value for name, value in file.constants.items() if name in ids}
         counts = [group.row_count for group in opened.parsed.groups]

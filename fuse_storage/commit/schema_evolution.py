@@ -24,7 +24,7 @@ SchemaChange = Callable[[Snapshot], Snapshot]
 """From a snapshot to one with other columns. Raises SchemaError."""
 _Siblings = tuple[Field, ...]
 
-_DECIMAL_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10}
+_DECIMAL_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 """Decimal digits of integers that Spark's reader widens to decimals."""
 _WIDER_TYPES: Mapping[pa.DataType, tuple[pa.DataType, ...]] = {
     pa.int8(): (pa.int16(), pa.int32(), pa.int64(), pa.float64()),

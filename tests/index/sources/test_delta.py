@@ -1,16 +1,13 @@
 """A Delta table that others write, attached: what Delta's own reader gives, at each version, and what is refused."""
 
-import json
 import random
 import re
-import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -179,119 +176,6 @@ def test_random_walks_of_a_table_are_followed(tmp_path: Path, seed: int) -> None
                     write_deltalake(place, some_rows(start, 20), mode="overwrite")
         table.sync()
         assert_same_rows(table, DeltaTable(place).to_pyarrow_table(), chance.sample(CONDITIONS, 4))
-
-
-def written_log(
-    place: Path, features: list[str], configuration: dict[str, str], add: dict[str, Any], fields: Any = None
-) -> str:
-    """A table of one file, whose log says what no writer at hand writes."""
-    (place / "_delta_log").mkdir(parents=True)
-    pq.write_table(pa.table({"a": pa.array(range(10)), "b": ["x"] * 10}), place / "f.parquet")
-    plain = [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
-        for name, kind in [("a", "long"), ("b", "string")]
-    ]
-    schema = json.dumps({"type": "struct", "fields": fields or plain})
-    size = (place / "f.parquet").stat().st_size
-    actions = [
-        {
-            "protocol": {
-                "minReaderVersion": 3,
-                "minWriterVersion": 7,
-                "readerFeatures": features,
-                "writerFeatures": features,
-            }
-        },
-        {
-            "metaData": {
-                "id": "11111111-1111-1111-1111-111111111111",
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": schema,
-                "partitionColumns": [],
-                "configuration": configuration,
-                "createdTime": 0,
-            }
-        },
-        {
-            "add": {
-                "path": "f.parquet",
-                "partitionValues": {},
-                "size": size,
-                "modificationTime": 1,
-                "stats": json.dumps({"numRecords": 10}),
-                "dataChange": True,
-                **add,
-            }
-        },
-    ]
-    (place / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
-    return str(place)
-
-
-def deletion_vector(*positions: int) -> dict[str, Any]:
-    """A vector within the log: a magic number, then a 64-bit Roaring bitmap of one array of positions, in Z85."""
-    bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(positions) - 1, 16) + struct.pack(f"<{len(positions)}H", *positions)
-    data = struct.pack("<IQI", 1681511377, 1, 0) + bitmap
-    letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-    numbers = struct.unpack(f">{len(data) // 4}I", data)
-    text = "".join(letters[number // 85**power % 85] for number in numbers for power in (4, 3, 2, 1, 0))
-    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(positions)}
-
-
-UNREADABLE = {"storageType": "i", "pathOrInlineDv": "0" * 40, "sizeInBytes": 32, "cardinality": 1}
-
-
-def mapped(name: str, physical: str, kind: str, number: int) -> dict[str, Any]:
-    metadata = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
-    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
-
-
-def test_columns_are_mapped_by_their_names_in_files(tmp_path: Path) -> None:
-    fields = [mapped("renamed", "a", "long", 1), mapped("a", "b", "string", 2)]
-    place = written_log(tmp_path / "lake", ["columnMapping"], {"delta.columnMapping.mode": "name"}, {}, fields)
-    table = fuse.attach(place, tmp_path / "table", format="delta")
-
-    assert table.to_arrow("renamed = 7").to_pylist() == [{"renamed": 7, "a": "x"}]
-    assert table.count("a = 'x'") == 10
-
-
-def test_a_type_that_was_widened_is_read_in_older_files(tmp_path: Path) -> None:
-    fields = [
-        {"name": "a", "type": "decimal(25,2)", "nullable": True, "metadata": {}},
-        {"name": "b", "type": "string", "nullable": True, "metadata": {}},
-    ]
-    place = written_log(tmp_path / "wrong", ["typeWidening"], {}, {}, fields)
-    with pytest.raises(fuse.SchemaError, match=r"f\.parquet has column 'a' as int64"):
-        fuse.attach(place, tmp_path / "table", format="delta")
-
-
-def test_what_cannot_be_honoured_is_refused_by_name(tmp_path: Path) -> None:
-    variant = [{"name": "a", "type": "variant", "nullable": True, "metadata": {}}]
-    cases = [
-        (
-            ["deletionVectors"],
-            {},
-            {"deletionVector": deletion_vector(1, 3)},
-            None,
-            r"f\.parquet has a deletion vector.*PURGE",
-        ),
-        (
-            ["columnMapping"],
-            {"delta.columnMapping.mode": "id"},
-            {},
-            [mapped("a", "a", "long", 1)],
-            "maps columns by ids",
-        ),
-        (["variantType"], {}, {}, variant, "'variantType'"),
-    ]
-    for number, (features, configuration, add, fields, message) in enumerate(cases):
-        place = written_log(tmp_path / str(number), features, configuration, add, fields)
-        with pytest.raises((fuse.Unsupported, fuse.StorageError), match=message):
-            fuse.attach(place, tmp_path / f"table{number}", format="delta")
-    whole = written_log(tmp_path / "whole", ["deletionVectors"], {}, {})
-    assert fuse.attach(whole, tmp_path / "table-whole", format="delta").count() == 10
-    with pytest.raises((fuse.InputError, fuse.StorageError), match="Delta table"):
-        fuse.attach(tmp_path / "nowhere", tmp_path / "u", format="delta")
 
 
 def test_a_source_that_loses_a_file_is_told_by_its_name(tmp_path: Path) -> None:

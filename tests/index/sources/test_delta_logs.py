@@ -1,0 +1,168 @@
+"""Delta tables whose logs say what no writer at hand says: they are read as the log has it, or refused by name."""
+
+import json
+import struct
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fuse_index as fuse
+
+
+def written_log(
+    place: Path,
+    features: list[str],
+    configuration: dict[str, str],
+    add: dict[str, Any],
+    fields: Any = None,
+    rows: pa.Table | None = None,
+) -> str:
+    """A table of one file, whose log says what no writer at hand writes."""
+    (place / "_delta_log").mkdir(parents=True)
+    rows = rows or pa.table({"a": pa.array(range(10)), "b": ["x"] * 10})
+    pq.write_table(rows, place / "f.parquet", row_group_size=10)
+    plain = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in [("a", "long"), ("b", "string")]
+    ]
+    schema = json.dumps({"type": "struct", "fields": fields or plain})
+    size = (place / "f.parquet").stat().st_size
+    actions = [
+        {
+            "protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": features,
+                "writerFeatures": features,
+            }
+        },
+        {
+            "metaData": {
+                "id": "11111111-1111-1111-1111-111111111111",
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": schema,
+                "partitionColumns": [],
+                "configuration": configuration,
+                "createdTime": 0,
+            }
+        },
+        {
+            "add": {
+                "path": "f.parquet",
+                "partitionValues": {},
+                "size": size,
+                "modificationTime": 1,
+                "stats": json.dumps({"numRecords": len(rows)}),
+                "dataChange": True,
+                **add,
+            }
+        },
+    ]
+    (place / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    return str(place)
+
+
+def deletion_vector(*positions: int) -> dict[str, Any]:
+    """A vector within the log: a magic number, then a 64-bit Roaring bitmap of one array of positions, in Z85."""
+    bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(positions) - 1, 16) + struct.pack(f"<{len(positions)}H", *positions)
+    data = struct.pack("<IQI", 1681511377, 1, 0) + bitmap
+    letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+    numbers = struct.unpack(f">{len(data) // 4}I", data)
+    text = "".join(letters[number // 85**power % 85] for number in numbers for power in (4, 3, 2, 1, 0))
+    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(positions)}
+
+
+UNREADABLE = {"storageType": "i", "pathOrInlineDv": "0" * 40, "sizeInBytes": 32, "cardinality": 1}
+
+
+def mapped(name: str, physical: str, kind: str, number: int) -> dict[str, Any]:
+    metadata = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
+
+
+def test_columns_are_mapped_by_their_names_in_files(tmp_path: Path) -> None:
+    fields = [mapped("renamed", "a", "long", 1), mapped("a", "b", "string", 2)]
+    place = written_log(tmp_path / "lake", ["columnMapping"], {"delta.columnMapping.mode": "name"}, {}, fields)
+    table = fuse.attach(place, tmp_path / "table", format="delta")
+
+    assert table.to_arrow("renamed = 7").to_pylist() == [{"renamed": 7, "a": "x"}]
+    assert table.count("a = 'x'") == 10
+
+
+def logged_field(name: str, kind: Any, **metadata: str) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
+
+
+def test_a_type_that_was_widened_is_read_in_older_files(tmp_path: Path) -> None:
+    fields = [logged_field("a", "decimal(25,2)"), logged_field("b", "string")]
+    table = fuse.attach(written_log(tmp_path / "wide", ["typeWidening"], {}, {}, fields), tmp_path / "table", "delta")
+    assert table.to_arrow()["a"].to_pylist() == [Decimal(n) for n in range(10)]
+    assert table.count("a = 7.00") == 1
+    fields = [logged_field("a", "decimal(20,2)"), logged_field("b", "string")]
+    place = written_log(tmp_path / "wrong", ["typeWidening"], {}, {}, fields)
+    with pytest.raises(fuse.SchemaError, match=r"f\.parquet has column 'a' as int64"):
+        fuse.attach(place, tmp_path / "other", format="delta")
+
+
+def test_times_of_files_are_in_utc_where_the_log_says_so(tmp_path: Path) -> None:
+    times = [datetime(2024, 1, 1) + timedelta(hours=n) for n in range(40)]
+    naive = pa.table({"n": range(40), "at": pa.array(times, pa.timestamp("us"))})
+    fields = [logged_field("n", "long"), logged_field("at", "timestamp")]
+    place = written_log(tmp_path / "lake", [], {}, {}, fields, naive)
+
+    table = fuse.attach(place, tmp_path / "table", format="delta")
+    assert table.to_arrow()["at"].to_pylist() == [time.replace(tzinfo=UTC) for time in times]
+    table.create_index("by_at", "bloom", ["at"])
+    condition = "at >= TIMESTAMP'2024-01-02 00:00:00Z' AND at < TIMESTAMP'2024-01-02 02:00:00Z'"
+    assert table.scan(condition, columns=["n"]).to_arrow()["n"].to_pylist() == [24, 25]
+    assert table.explain(condition).to_dict()["zones"]["kept"] == 1
+    assert table.count("at = TIMESTAMP'2024-01-01 07:00:00Z'") == 1
+
+
+def test_texts_that_spark_pads_are_refused_by_name(tmp_path: Path) -> None:
+    for number, (kind, is_padded) in enumerate(
+        [("varchar(5)", False), ("array<varchar(5)>", False), ("char(5)", True), ("struct<a:char(5)>", True)]
+    ):
+        fields = [logged_field("a", "long"), logged_field("b", "string", __CHAR_VARCHAR_TYPE_STRING=kind)]
+        place = written_log(tmp_path / f"{number}", [], {}, {}, fields)
+        if is_padded:
+            with pytest.raises(
+                fuse.Unsupported, match=r"column 'b' has texts of type CHAR\(5\).* COLUMN b TYPE STRING"
+            ):
+                fuse.attach(place, tmp_path / "table", format="delta")
+        else:
+            assert fuse.attach(place, tmp_path / f"table {number}", format="delta").count() == 10
+
+
+def test_what_cannot_be_honoured_is_refused_by_name(tmp_path: Path) -> None:
+    variant = [{"name": "a", "type": "variant", "nullable": True, "metadata": {}}]
+    cases = [
+        (
+            ["deletionVectors"],
+            {},
+            {"deletionVector": deletion_vector(1, 3)},
+            None,
+            r"f\.parquet has a deletion vector.*PURGE",
+        ),
+        (
+            ["columnMapping"],
+            {"delta.columnMapping.mode": "id"},
+            {},
+            [mapped("a", "a", "long", 1)],
+            "maps columns by ids",
+        ),
+        (["variantType"], {}, {}, variant, "'variantType'"),
+    ]
+    for number, (features, configuration, add, fields, message) in enumerate(cases):
+        place = written_log(tmp_path / str(number), features, configuration, add, fields)
+        with pytest.raises((fuse.Unsupported, fuse.StorageError), match=message):
+            fuse.attach(place, tmp_path / f"table{number}", format="delta")
+    whole = written_log(tmp_path / "whole", ["deletionVectors"], {}, {})
+    assert fuse.attach(whole, tmp_path / "table-whole", format="delta").count() == 10
+    with pytest.raises((fuse.InputError, fuse.StorageError), match="Delta table"):
+        fuse.attach(tmp_path / "nowhere", tmp_path / "u", format="delta")
