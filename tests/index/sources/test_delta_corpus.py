@@ -1,0 +1,96 @@
+"""Delta tables of every age and feature, by Delta's own projects: each is read as they say, or refused by name.
+
+``DELTA_TEST_DATA`` names a folder with tables in it, at any depth, and archives of tables (``.tar.zst``). Archives of
+Delta Kernel hold the rows that are expected; of other tables deltalake says them.
+"""
+
+import io
+import re
+import tarfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from deltalake import DeltaTable, QueryBuilder
+
+import fuse_index as fuse
+from tests.index.sources.corpora import assert_right, fitted, folder_of
+
+DATA = folder_of("DELTA_TEST_DATA")
+ARCHIVES = [] if DATA is None else sorted(DATA.rglob("*.tar.zst"))
+PACKED = {archive.name.removesuffix(".tar.zst").lower() for archive in ARCHIVES}
+TABLES = [] if DATA is None else sorted({log.parent for log in DATA.rglob("_delta_log")})
+NOT_READ = r"has a deletion vector|maps columns by ids|has the Delta reader feature 'variant"
+"""What is refused here, and deltalake may read."""
+WIDENED = {"type-widening", "type-widening-nested"}
+"""Tables that deltalake refuses and we read."""
+FAR_TIMES = "table_with_edge_timestamps"
+"""Has times in the year 9999, which deltalake reads as nanoseconds: they are in 1816 there."""
+LOCAL_TIMES = "data-reader-partition-values"
+"""Has times without a zone in its paths: ours and deltalake's are in UTC, and those expected of Los Angeles."""
+MANY_ROWS = 100_000
+"""Tables of more are compared as a whole, and not asked for single rows."""
+
+pytestmark = pytest.mark.skipif(DATA is None, reason="DELTA_TEST_DATA names no folder of Delta tables")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [each for each in TABLES if each.name.lower() not in PACKED],
+    ids=lambda place: str(place.relative_to(DATA)),
+)
+def test_rows_are_those_that_deltalake_reads(place: Path, tmp_path: Path) -> None:
+    check(place, tmp_path / "table", read_by_deltalake(place))
+
+
+@pytest.mark.parametrize("archive", ARCHIVES, ids=lambda archive: archive.name.removesuffix(".tar.zst"))
+def test_rows_are_those_that_kernel_expects(archive: Path, tmp_path: Path) -> None:
+    with (
+        archive.open("rb") as packed,
+        zstandard.ZstdDecompressor().stream_reader(packed) as unpacked,
+        tarfile.open(fileobj=io.BufferedReader(unpacked), mode="r|") as files,
+    ):
+        files.extractall(tmp_path / "lake", filter="data")
+    places = sorted(log.parent for log in (tmp_path / "lake").rglob("_delta_log"))
+    for number, place in enumerate(places):
+        known = [read_file(file) for file in sorted((place.parent / "expected").glob("*.parquet"))]
+        is_known = known and archive.name.removesuffix(".tar.zst") != LOCAL_TIMES
+        check(place, tmp_path / f"{number}", pa.concat_tables(known) if is_known else read_by_deltalake(place))
+
+
+def read_by_deltalake(place: Path) -> pa.Table | None:
+    """The rows of a table; None if it cannot be read."""
+    try:
+        table = DeltaTable(str(place))
+        if place.name == FAR_TIMES:
+            return pa.concat_tables([read_file(uri) for uri in table.file_uris()])
+        return pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all())
+    except Exception as problem:  # deltalake raises whatever its parts raise
+        print(place, problem)
+    return None
+
+
+def read_file(place: Path | str) -> pa.Table:
+    return pq.read_table(place, coerce_int96_timestamp_unit="us")
+
+
+def check(place: Path, target: Path, expected: pa.Table | None) -> None:
+    """Attach a table and compare it. ``expected``: its rows; None where nobody can read them."""
+    try:
+        table = fuse.attach(place, target, format="delta")
+        rows = table.to_arrow()
+    except fuse.StorageError as problem:
+        refused = str(problem)
+    else:
+        refused = ""
+    if refused:
+        assert expected is None or re.search(NOT_READ, refused), refused
+    elif expected is None:
+        assert place.name in WIDENED
+    elif expected.num_rows > MANY_ROWS:
+        order = [(name, "ascending") for name in rows.schema.names]
+        assert rows.sort_by(order).equals(fitted(expected, table).sort_by(order))
+    else:
+        assert_right(table, fitted(expected, table))
