@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,13 +49,14 @@ _COLUMN_ARGUMENTS = ("key", "primary_key", "cluster_by", "partition_by")
 """What is chosen beside the properties of a new table, and what Spark SQL shows among them."""
 _MEANT_PROPERTIES = (*KNOWN_PROPERTIES, *_COLUMN_ARGUMENTS[1:])
 """What a misspelt name may have been; as to ``key``, too many are like it."""
+_HELD_PROPERTIES = (*_COLUMN_ARGUMENTS, *_MEANT_PROPERTIES, KEY_PROPERTY, PARTITION_PROPERTY, SOURCE_PROPERTY)
+"""Names that mean something, or say with what else a table gets what they would mean."""
 
 
 def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Properties as a snapshot can hold them. Raises InvalidArgument for one that cannot be."""
     for name in properties:
-        if name not in _MEANT_PROPERTIES and (near := difflib.get_close_matches(name, _MEANT_PROPERTIES, 1, 0.8)):
-            raise InvalidArgument(f"no property {name!r} means anything: did you mean {near[0]!r}?")
+        _check_meaning(name)
     if KEY_PROPERTY in properties:
         raise InvalidArgument(
             f"the property {KEY_PROPERTY} holds ids that the table gives: name the columns of "
@@ -87,6 +89,28 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
         return dict(json.loads(json.dumps(dict(properties), allow_nan=False)))
     except (TypeError, ValueError) as problem:
         raise InvalidArgument(f"properties must be what JSON can hold: {problem}") from problem
+
+
+def _check_meaning(name: str) -> None:
+    """Raise InvalidArgument for a name that seems to promise something and means nothing.
+
+    Such are names near to those that mean something, and names that begin with a word of theirs (``tail_``,
+    ``delete.``). Others are kept for whoever sets them.
+    """
+    if name in _HELD_PROPERTIES:
+        return
+    if near := difflib.get_close_matches(name, _MEANT_PROPERTIES, 1, 0.8):
+        raise InvalidArgument(f"no property {name!r} means anything: did you mean {near[0]!r}?")
+    words = (*KNOWN_PROPERTIES, "partition_by")
+    if alike := [known for known in words if _first_word(known) == _first_word(name)]:
+        raise InvalidArgument(
+            f"no property {name!r} means anything: there are {', '.join(alike)}; one of your own begins with a word of "
+            f"its own, such as 'my.{name}'"
+        )
+
+
+def _first_word(name: str) -> str:
+    return re.split(r"[._-]", name.lower(), maxsplit=1)[0]
 
 
 def export_formats(properties: Mapping[str, Any]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import fuse_storage as storage
+from fuse_index.changes.by_commit import ChangesByCommit
 from fuse_index.changes.columns import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE
 from fuse_index.changes.row_diff import ChangedBlocks, UpdatePairs, without_preimages, without_shared_rows
 from fuse_index.errors import InputError
@@ -138,6 +139,13 @@ class Changes:
             for field in fields
         ]
         return pa.schema([*fields, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])
+
+    def by_commit(self) -> ChangesByCommit:
+        """Tell the changes of each commit instead of the net ones, with its number and time.
+
+        Raises SchemaError for columns of the names ``_commit_version`` and ``_commit_timestamp``.
+        """
+        return ChangesByCommit(self).validate()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield what was deleted, block after block, then what came, with updated rows next to what they were."""

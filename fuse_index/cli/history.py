@@ -149,6 +149,7 @@ def _changes(
     preimages: Annotated[
         bool, typer.Option("--preimages/--no-preimages", help="By a primary key: look up what rows were, or do not.")
     ] = True,
+    by_commit: Annotated[bool, typer.Option("--by-commit", help="Of each commit, with its number and time.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows at most; 0 for all.")] = 20,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
@@ -160,7 +161,8 @@ def _changes(
     target = open_table(table, branch=branch)
     pairs_by = split_names(key, "--key") if key else None if key is None else []
     names = split_names(join_repeated(columns)) or None
-    changes = target.changes(since, until, names, where, pairs_by, preimages)
+    net = target.changes(since, until, names, where, pairs_by, preimages)
+    changes = net.by_commit() if by_commit else net
     batches = _first_rows(changes.to_batches(), limit)
     if as_json:
         for batch in batches:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Annotated
 
@@ -23,6 +24,7 @@ from fuse_index.cli.options import (
     open_spark_session,
     split_names,
 )
+from fuse_index.errors import FuseIndexError
 from fuse_index.ingest.input_files import InputFormat, find_input_files
 from fuse_index.ingest.read_files import InputFiles, read_files
 from fuse_index.table.arguments import parse_duration
@@ -217,12 +219,16 @@ def _tier(
 ) -> None:
     """Move hot rows into sorted, indexed blocks; any number of these may run at once."""
     pause = None if every is None else parse_duration(every, "--every").total_seconds()
-    targets = {table: open_table(table, branch=branch) for table in tables}
+    if min_age is not None:
+        parse_duration(min_age, "--min-age")
+    opened: dict[str, Table] = {}
     with ExitStack() as stack:
         session = None if spark is None else stack.enter_context(open_spark_session(spark))
         while True:
-            for table, target in targets.items():
+            problems: dict[str, Exception] = {}
+            for table in tables:
                 try:
+                    target = opened[table] = opened.get(table) or open_table(table, branch=branch)
                     before = target.refresh().tail
                     if session is None:
                         target.tier(min_age)
@@ -231,13 +237,23 @@ def _tier(
                     rows = max(before.rows - target.refresh().tail.rows, 0)
                     record = {"table": table, "snapshot": target.snapshot.id, "tiered_rows": rows}
                     output.print_result(record, f"{rows:,} rows tiered of {table}", as_json)
-                except StorageError as problem:
-                    if pause is None:
-                        raise
-                    output.stderr_console().print(f"{table} is tried again in {every}: {problem}", markup=False)
-            if pause is None:
-                return
+                except (StorageError, FuseIndexError) as problem:
+                    problems[table] = problem
+            if pause is None or not opened:
+                return _raise_problems(problems)
+            for table, hindrance in problems.items():
+                output.stderr_console().print(f"{table} is tried again in {every}: {hindrance}", markup=False)
             time.sleep(pause)
+
+
+def _raise_problems(problems: Mapping[str, Exception]) -> None:
+    """Raise the last of what hindered some tables; the others are printed."""
+    if not problems:
+        return
+    *others, last = problems.values()
+    for problem in others:
+        output.stderr_console().print(f"error: {problem}", markup=False)
+    raise last
 
 
 def _rows(files: list[str], format_: InputFormat | None, null: list[str] | None, target: Table) -> pa.RecordBatchReader:

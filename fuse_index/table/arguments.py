@@ -138,6 +138,9 @@ _UNCHECKED_ANNOTATIONS = {
 """Annotations that are unchecked on purpose, and why."""
 
 
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
+
+
 def _is_list_of(value: Any, item_type: type) -> bool:
     """A text is no list of texts, though Python would take it for one of letters."""
     if isinstance(value, str) or not isinstance(value, Sequence):
@@ -158,17 +161,17 @@ def _literal_type(annotation: str) -> ArgumentType:
 
 
 def parse_duration(text: str, argument: str) -> timedelta:
-    """Read a duration such as ``12h`` or ``7d``. Raises InputError."""
-    if (match := re.fullmatch(r"(\d+)([smhdw])", text)) is None:
-        raise InputError(f"{argument}={text!r} is no duration: say 12h, 7d")
-    if (seconds := int(match[1]) * _SECONDS_PER_UNIT[match[2]]) > _MAX_DURATION_SECONDS:
+    """Read a duration such as ``12h``, ``7d`` or ``0.5s``. Raises InputError."""
+    if (match := _DURATION.fullmatch(text)) is None:
+        raise InputError(f"{argument}={text!r} is no duration: say 12h, 7d, 0.5s")
+    if (seconds := float(match[1]) * _SECONDS_PER_UNIT[match[2]]) > _MAX_DURATION_SECONDS:
         raise InputError(f"{argument}={text!r} is longer than a thousand years")
     return timedelta(seconds=seconds)
 
 
 def parse_time_or_duration(text: str, argument: str) -> datetime | timedelta:
     """Read a time in ISO form, or a duration. Raises InputError."""
-    if re.fullmatch(r"\d+[smhdw]", text):
+    if _DURATION.fullmatch(text):
         return parse_duration(text, argument)
     try:
         return datetime.fromisoformat(text)

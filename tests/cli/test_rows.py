@@ -132,6 +132,24 @@ def test_a_job_that_tiers_goes_on_after_what_stood_in_its_way(run, people, monke
     assert run("tier", f"{people}-2", "--every", "30s").code == 1
 
 
+def test_what_hinders_one_table_does_not_keep_others_from_being_tiered(run, people, monkeypatch):
+    table = fuse.open_table(people)
+    missing = f"{people}-2"
+    table.append([{"id": 100, "name": "a", "city": "Oslo"}], hot=True)
+    told = run("tier", missing, people, missing, "--json")
+    assert (told.code, told.json["tiered_rows"], told.err.count("error: ")) == (1, 1, 1)
+
+    def sleep(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fuse_index.cli.rows.time.sleep", sleep)
+    table.append([{"id": 101, "name": "b", "city": "Oslo"}], hot=True)
+    told = run("tier", missing, people, "--every", "0.5s", "--min-age", "0.0s", "--json")
+    assert (told.code, told.json["tiered_rows"]) == (130, 1)
+    assert f"{missing} is tried again in 0.5s: there is no table" in told.err
+    assert run("tier", people, "--min-age", "a while").code == 1
+
+
 def test_a_partitioned_table_is_made_and_its_partitions_are_shown(run, tmp_path):
     table, file = str(tmp_path / "events"), tmp_path / "events.csv"
     file.write_text("id,day\n1,2026-01-01\n2,2026-01-02\n3,2026-01-01\n")

@@ -3,13 +3,23 @@
 import math
 import pickle
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from fuse_storage import AlreadyExists, InvalidArgument, NotFound, SchemaError, StorageError, StoredTable, open_store
+from fuse_storage import (
+    AlreadyExists,
+    InvalidArgument,
+    NotFound,
+    SchemaError,
+    StorageError,
+    StoredTable,
+    open_store,
+    update_properties,
+)
 from fuse_storage.testing import Crash, FaultMode, FaultyStore, check_invariants
 from tests.storage.small import COLUMNS, append, ids_of
 
@@ -117,11 +127,26 @@ def test_what_a_crashed_creation_left_behind_is_no_hindrance(url: str) -> None:
         {"compression_level": 99},
         {"block_row": 10},
         {"max_writeseconds": 5},
+        {"partition_retention": "30d"},
+        {"delete.behavior": "soft"},
+        {"tail-age": 5},
     ],
 )
 def test_properties_that_cannot_be_are_refused(url: str, properties: dict[str, object]) -> None:
     with pytest.raises(InvalidArgument, match=next(iter(properties))):
         StoredTable.create(url, COLUMNS, properties=properties)
+
+
+def test_properties_of_somebody_else_are_kept(url: str) -> None:
+    properties = {"owner": "a", "team.delete": 1, "delta.appendOnly": "true", "my.partition_retention": "30d"}
+    assert StoredTable.create(url, COLUMNS, properties=properties).snapshot.properties == properties
+
+
+def test_properties_of_older_tables_do_not_stand_in_the_way(url: str) -> None:
+    table = StoredTable.create(url, COLUMNS)
+    old = replace(table.snapshot, properties={"partition_retention": "30d"})
+    assert update_properties(old, {"owner": "a"}).properties == {"partition_retention": "30d", "owner": "a"}
+    assert update_properties(old, {}, ["partition_retention"]).properties == {}
 
 
 def test_properties_that_json_cannot_hold_are_refused(url: str) -> None:

@@ -668,7 +668,7 @@ def test_whatever_is_handed_over_only_our_own_errors_come_back(name, monkeypatch
 @pytest.mark.parametrize(
     ("work", "said"),
     [
-        (lambda table: table.vacuum(retention="soon"), "retention='soon' is no duration: say 12h, 7d"),
+        (lambda table: table.vacuum(retention="soon"), "retention='soon' is no duration: say 12h, 7d, 0.5s"),
         (lambda table: table.vacuum(retention=7), "retention=7: give a timedelta or a text"),
         (
             lambda table: table.tag("t", expires="soon"),
