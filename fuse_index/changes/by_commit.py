@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -16,23 +16,27 @@ from fuse_index.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMES
 if TYPE_CHECKING:
     import pandas
 
-    from fuse_index.changes.changes import Changes
+NetChanges = Callable[[storage.StoredTable, storage.StoredTable], Iterator[pa.RecordBatch]]
+"""The net changes between two states of a table."""
 
 
 @dataclass(frozen=True)
 class ChangesByCommit:
-    """The changes of each commit between the snapshots of ``net``, oldest first, of which nothing is read yet.
+    """The changes of each commit between two snapshots, oldest first, of which nothing is read yet.
 
-    Rows have the columns of ``net`` and those of the commit that made them: ``_commit_version``, its number, and
-    ``_commit_timestamp``. A row that came in one commit and went in another is there twice.
+    Rows have the columns of net changes, ``net_schema``, and those of the commit that made them: ``_commit_version``,
+    its number, and ``_commit_timestamp``. A row that came in one commit and went in another is there twice.
     """
 
-    net: Changes
+    before: storage.StoredTable
+    after: storage.StoredTable
+    net_schema: pa.Schema
+    net_changes: NetChanges
 
     def validate(self) -> ChangesByCommit:
         """Check that these changes can be told; returns itself. Raises SchemaError."""
         for name in (COMMIT_VERSION, COMMIT_TIMESTAMP):
-            if name in self.net.schema_table.snapshot.schema.names:
+            if name in self.net_schema.names:
                 raise storage.SchemaError(
                     f"the table has a column {name!r}, which is what commits are told by: rename it"
                 )
@@ -40,8 +44,8 @@ class ChangesByCommit:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of ``net``, in which each may be NULL that was so at any commit, and those of the commit."""
-        rows = [field if field.name == CHANGE_TYPE else field.with_nullable(True) for field in self.net.schema]
+        """The columns of net changes, in which each may be NULL that was so at any commit, and those of the commit."""
+        rows = [field if field.name == CHANGE_TYPE else field.with_nullable(True) for field in self.net_schema]
         return pa.schema([*rows, *(CHANGE_COLUMNS.field(name) for name in (COMMIT_VERSION, COMMIT_TIMESTAMP))])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -50,7 +54,7 @@ class ChangesByCommit:
             if after.snapshot.same_rows:
                 continue
             version, timestamp = after.snapshot.version, after.snapshot.timestamp
-            for batch in replace(self.net, before=before, after=after).to_batches():
+            for batch in self.net_changes(before, after):
                 told = [
                     pa.repeat(pa.scalar(value, self.schema.field(name).type), len(batch))
                     for name, value in ((COMMIT_VERSION, version), (COMMIT_TIMESTAMP, timestamp))
@@ -69,7 +73,7 @@ class ChangesByCommit:
 
     def _states(self) -> list[storage.StoredTable]:
         """The states from the earlier to the later snapshot, oldest first."""
-        states = [self.net.after]
-        while states[-1].snapshot.id != self.net.before.snapshot.id:
+        states = [self.after]
+        while states[-1].snapshot.id != self.before.snapshot.id:
             states.append(storage.state_before(states[-1]))
         return states[::-1]

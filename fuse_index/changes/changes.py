@@ -145,7 +145,11 @@ class Changes:
 
         Raises SchemaError for columns of the names ``_commit_version`` and ``_commit_timestamp``.
         """
-        return ChangesByCommit(self).validate()
+
+        def net_changes(before: storage.StoredTable, after: storage.StoredTable) -> Iterator[pa.RecordBatch]:
+            return replace(self, before=before, after=after).to_batches()
+
+        return ChangesByCommit(self.before, self.after, self.schema, net_changes).validate()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield what was deleted, block after block, then what came, with updated rows next to what they were."""

@@ -19,9 +19,18 @@ from fuse_index.errors import InputError
 from fuse_index.ingest.file_formats import OpenFile, naming, open_input_file
 from fuse_index.ingest.input_files import InputFile, InputFileError, InputFormat, find_input_files
 
-_PARTITION_TYPES: tuple[tuple[pa.DataType, re.Pattern[str]], ...] = (
-    (pa.int64(), re.compile(r"0|-?[1-9]\d{0,17}")),
-    (pa.date32(), re.compile(r"\d{4}-\d\d-\d\d")),
+
+def _is_date(text: str) -> bool:
+    """Whether a text is a day that there is; where one of a column is none, its values are texts, as in Spark."""
+    try:
+        return re.fullmatch(r"\d{4}-\d\d-\d\d", text) is not None and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+_PARTITION_TYPES: tuple[tuple[pa.DataType, Callable[[str], Any]], ...] = (
+    (pa.int64(), re.compile(r"0|-?[1-9]\d{0,17}").fullmatch),
+    (pa.date32(), _is_date),
 )
 ByteProgress = Callable[[int], None]
 """Called after each batch with the number of bytes of the files that were worked through since the last call."""
@@ -180,7 +189,7 @@ def partition_columns(files: Sequence[InputFile], schema: pa.Schema) -> pa.Schem
             values.setdefault(name, set()).update([] if value is None else [value])
     fields = []
     for name, texts in values.items():
-        suggested = (kind for kind, pattern in _PARTITION_TYPES if texts and all(map(pattern.fullmatch, texts)))
+        suggested = (kind for kind, is_value in _PARTITION_TYPES if texts and all(map(is_value, texts)))
         is_known = name in schema.names
         fields.append(pa.field(name, schema.field(name).type if is_known else next(suggested, pa.string())))
     return pa.schema(fields)

@@ -36,6 +36,8 @@ _KNOWN_FEATURES = {
     "vacuumProtocolCheck",
 }
 """Reader features under which a file's rows are what is in it, under the names that the schema gives."""
+_BACKTRACE = re.compile(r"\s+(?:stack backtrace:|0: )")
+"""What follows are frames of Rust, one a line, each with its number."""
 _PADDED_TYPE = re.compile(r"(?<!var)char\(\d+\)", re.IGNORECASE)
 _TYPES = {
     "byte": pa.int8(),
@@ -95,7 +97,7 @@ class DeltaSource:
             raise InputError(f"{self.url} is no Delta table: there is no log (_delta_log) in it") from missing
         except (DeltaError, OSError, ValueError) as problem:
             where = self.url if version is None else f"{self.url} at version {version}"
-            told = " ".join(str(problem).split())
+            told = " ".join(_BACKTRACE.split(str(problem))[0].split())
             raise StorageError(f"{where} cannot be read as a Delta table: {told}") from problem
 
     def _refuse_deletion_vectors(self, table: Any) -> None:

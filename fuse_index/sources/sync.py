@@ -126,18 +126,18 @@ def plan_sync(
             f"all rows are to go, leave a file without any"
         )
     if reread:
-        every = _open(head, source, state.files, progress)
+        every = _open(head.store, source, state, state.files, progress)
         gone, kept = _compare(blocks, [_as_opened(*pair) for pair in zip(state.files, every, strict=True)], every)
         chosen = [pair for pair in zip(state.files, every, strict=True) if pair[0].location not in kept]
         added, opened = tuple(file for file, _ in chosen), [each for _, each in chosen]
     else:
         gone, kept = _compare(blocks, state.files)
         added = tuple(file for file in state.files if file.location not in kept)
-        opened = _open(head, source, added, progress)
+        opened = _open(head.store, source, state, added, progress)
     before = head.snapshot if kept else None  # where no file is left of those that were, their columns bind nobody
     match = ColumnMatch.of(head.snapshot, _columns(before, state, added, opened))
     if match.reread and kept:
-        opened = _open(head, source, state.files, progress)
+        opened = _open(head.store, source, state, state.files, progress)
         added, gone = tuple(state.files), list(range(len(blocks)))
         match = ColumnMatch.of(head.snapshot, _columns(None, state, added, opened))
         match.reread = True
@@ -217,12 +217,28 @@ def _is_newer(file: SourceFile, modified: int, etag: str | None) -> bool:
 
 
 def _open(
-    head: StoredTable, source: Source, files: Sequence[SourceFile], progress: FileProgress | None
+    store: Store,
+    source: Source,
+    state: SourceState,
+    files: Sequence[SourceFile],
+    progress: FileProgress | None,
 ) -> list[OpenedFile]:
     try:
-        return open_source_files(head.store, source.url, files, progress)
+        return open_source_files(store, source.url, files, progress)
     except NotFound as missing:
-        raise NotFound(f"{missing}: it vanished from {source.url} while this looked into it; sync again") from missing
+        raise NotFound(f"{missing}: {_why_missing(source, state)}") from missing
+
+
+def _why_missing(source: Source, state: SourceState) -> str:
+    """Say why a file of a state is not there, and what to do."""
+    if state.columns is None:
+        return f"it vanished from {source.url} while this looked into it; sync again"
+    if (newest := source.state().version) != state.version:
+        return (
+            f"version {state.version} of {source.url} needs it, and it was deleted there since: sync to a later "
+            f"version (the newest is {newest})"
+        )
+    return f"the newest version of {source.url} lists it: bring it back there, or repair the table at the source"
 
 
 def _columns(
@@ -272,7 +288,7 @@ def attach_source(
     state = source.state()
     if state.columns is None and not state.files:
         raise NotFound(f"{source.url} has no Parquet file, which would say what columns there are: put one there first")
-    opened = open_source_files(store, source.url, state.files, progress)
+    opened = _open(store, source, state, state.files, progress)
     columns = _columns(None, state, state.files, opened)
     version = SourceVersion(source.format, source.url, None)
     first = first_attached_snapshot(store, columns, version, properties)

@@ -245,4 +245,5 @@ def read_block_ranges(store: Store, block: BlockFile, ranges: Sequence[ByteRange
                 f"{store.url}/{block.key}, a block of a hot commit, is missing, and its rows may be in no other "
                 f"file: {RESTORE_HINT}, or refresh where a vacuum took an old state"
             ) from missing
-        raise NotFound(f"{missing}, although the table refers to it; {RESTORE_HINT}") from missing
+        advice = RESTORE_HINT if block.foreign is None else "if it was deleted or moved at the source, sync the table"
+        raise NotFound(f"{missing}, although the table refers to it; {advice}") from missing

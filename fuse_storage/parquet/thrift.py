@@ -176,7 +176,7 @@ def _read_selected_within(
     )
     if kind == STRUCT:
         return read_selected(data, at, fields)
-    if kind != LIST or data[at] & 0x0F != STRUCT:
+    if kind != LIST or (data[at] & 0x0F != STRUCT and data[at] > 0x0F):  # of no elements, the kind says nothing
         raise ValueError(f"a value of type {kind} stands where structs do")
     size, at = read_list_size(data, at)
     found: list[ThriftStruct] = [{} for _ in range(size)]

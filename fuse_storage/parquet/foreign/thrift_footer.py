@@ -115,8 +115,8 @@ def parse_footer(data: bytes, where: str) -> ForeignFooter:
         )
         for group in members.get(4, [])
     )
-    if any(not group.row_count for group in groups) and any(group.row_count for group in groups):
-        raise Unsupported(f"{where} has a row group without rows: rewrite it")
+    # Some writers make row groups without rows: they hold nothing, and their chunks may say anything.
+    groups = tuple(group for group in groups if group.row_count)
     if any([chunk.codec for chunk in group.chunks] != [chunk.codec for chunk in groups[0].chunks] for group in groups):
         raise Unsupported(f"{where} has a column that is compressed in more than one way: rewrite it")
     said = {_bytes(pair[1]): _bytes(pair.get(2, b"")) for pair in members.get(5, [])}
