@@ -81,7 +81,7 @@ public class Bridge {
 
   /** Appends our rules to those that other libraries have put there: it is a variable, and whoever sets it drops their rules. */
   public synchronized void optimize(Object session) {
-    if (SchemaEvolution.capability() == null) EvolutionRule.install((SparkSession) session);
+    StatementRule.install((SparkSession) session);
     ExperimentalMethods methods = ((SparkSession) session).experimental();
     List<Rule<LogicalPlan>> rules = new ArrayList<Rule<LogicalPlan>>(ScalaLists.toJava(methods.extraOptimizations()));
     boolean optimizes = false;

@@ -152,7 +152,9 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     columns.add(named(member(metadata, "row_index"), "row"));
     if (delta.projections().rowProjection().isDefined()) {
       ProjectingInternalRow row = (ProjectingInternalRow) delta.projections().rowProjection().get();
-      for (int i = 0; i < row.colOrdinals().length(); i++) {
+      // A statement that asks for metadata has it behind the columns of the rows, which are all that is written.
+      int count = Math.min(row.colOrdinals().length(), statement.table.schema().length());
+      for (int i = 0; i < count; i++) {
         columns.add(named((Expression) output.get(((Integer) row.colOrdinals().apply(i)).intValue()), "c" + i));
       }
     }

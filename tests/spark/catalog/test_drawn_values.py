@@ -1,0 +1,86 @@
+"""UPDATE and MERGE of values that are drawn, of where rows lie, and of windows, into each kind of table."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from fuse_index import spark as fuse_spark
+
+KINDS = {
+    "copy-on-write": "TBLPROPERTIES (block_rows = 50)",
+    "merge-on-read": "TBLPROPERTIES (block_rows = 50, delete_mode = 'merge-on-read')",
+    "keyed": "TBLPROPERTIES (block_rows = 50, primary_key = 'id')",
+}
+
+
+@pytest.fixture(params=KINDS)
+def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    fuse_spark.install(spark, warehouse=str(tmp_path / "warehouse"))
+    spark.sql("CREATE NAMESPACE fuse.db")
+    spark.sql(f"CREATE TABLE fuse.db.t (id BIGINT NOT NULL, v STRING) {KINDS[request.param]}")
+    spark.sql("INSERT INTO fuse.db.t SELECT id, NULL FROM range(0, 500, 1, 1)")
+    return "fuse.db.t"
+
+
+def drawn_ids(rows: int) -> str:
+    """So many rows, each with another key below 1,000, of which nobody knows before whether the table has it."""
+    return (
+        f"SELECT CAST(floor(rand() * 50) AS BIGINT) * {rows} + n AS id, concat(n, '/', uuid()) AS v "
+        f"FROM (SELECT id AS n FROM range(0, {rows}, 1, 2))"
+    )
+
+
+def test_a_source_that_draws_its_rows_is_evaluated_once(spark: SparkSession, table: str) -> None:
+    statement = (
+        f"MERGE INTO {table} t USING ({drawn_ids(20)}) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
+    )
+    spark.sql(f"EXPLAIN {statement}").collect()
+    assert spark.table(table).count() == 500
+    spark.sql(statement)
+
+    changed = spark.table(table).where("v IS NOT NULL").collect()
+    assert sorted(int(row.v.split("/")[0]) for row in changed) == list(range(20))
+    assert all(row.id % 20 == int(row.v.split("/")[0]) for row in changed)
+    ids = [row.id for row in spark.table(table).collect()]
+    assert len(ids) == len(set(ids)) == 500 + sum(row.id >= 500 for row in changed)
+
+
+def test_clauses_draw_a_value_for_each_row(spark: SparkSession, table: str) -> None:
+    spark.sql(
+        f"MERGE INTO {table} t USING (SELECT id, 'x' AS v FROM range(490, 510)) s ON t.id = s.id "
+        "WHEN MATCHED AND s.id < 495 THEN UPDATE SET v = concat(s.v, uuid(), t.id) "
+        "WHEN MATCHED THEN UPDATE SET v = uuid() WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, uuid())"
+    )
+    rows = spark.table(table).where("v IS NOT NULL").orderBy("id").collect()
+    assert [(row.id, len(row.v)) for row in rows] == [
+        *((id_, 1 + 36 + 3) for id_ in range(490, 495)),
+        *((id_, 36) for id_ in range(495, 510)),
+    ]
+    assert len({row.v for row in rows}) == 20
+
+
+def test_rows_are_updated_by_where_they_lie(spark: SparkSession, table: str) -> None:
+    spark.sql(f"UPDATE {table} SET v = 'x' WHERE _metadata.row_index >= 0 AND id = 1")
+    spark.sql(f"UPDATE {table} SET v = concat(_metadata.file_name LIKE '%.parquet', '/', id) WHERE id = 77")
+    spark.sql(f"DELETE FROM {table} WHERE _metadata.row_index >= 0 AND id = 90")
+    assert [tuple(row) for row in spark.table(table).where("v IS NOT NULL").orderBy("id").collect()] == [
+        (1, "x"),
+        (77, "true/77"),
+    ]
+    assert spark.table(table).count() == 499
+
+
+def test_an_update_by_a_window_is_refused(spark: SparkSession, table: str) -> None:
+    with pytest.raises(
+        AnalysisException, match=r"UPDATE fuse\.db\.t assigns a window over rows of a query.*MERGE INTO"
+    ):
+        spark.sql(f"UPDATE {table} SET v = CAST(lag(id) OVER (ORDER BY id) AS STRING) WHERE id >= 2")
+    spark.sql(
+        f"MERGE INTO {table} t USING (SELECT id, lag(id) OVER (ORDER BY id) AS before FROM {table}) s ON t.id = s.id "
+        "WHEN MATCHED AND s.id = 7 THEN UPDATE SET v = CAST(s.before AS STRING)"
+    )
+    assert [tuple(row) for row in spark.table(table).where("v IS NOT NULL").collect()] == [(7, "6")]
