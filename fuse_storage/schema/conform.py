@@ -124,9 +124,12 @@ def _child_types(given_type: pa.DataType, field: Field, where: str) -> list[tupl
 
 
 def _type_with_all_fields(given_type: pa.DataType, field: Field) -> pa.DataType:
-    """The given type with the fields of structs in the table's order, those that it lacks in the table's type."""
+    """The given type with the fields of structs in the table's order, those that it lacks in the table's type.
+
+    Values that are told by reference, as categories are, are of a type that Arrow casts.
+    """
     if is_.is_null(given_type) or not field.children:
-        return given_type
+        return _castable(given_type)
     if is_.is_struct(given_type):
         known = {part.name: part for part in given_type}
         return pa.struct(
@@ -152,6 +155,8 @@ def _with_all_fields(values: pa.Array, field: Field) -> pa.Array:
     data_type = _type_with_all_fields(values.type, field)
     if data_type == values.type:
         return values
+    if not field.children:
+        return _to_castable(values)
     mask = values.is_null() if values.null_count else None
     if is_.is_struct(data_type):
         names = [part.name for part in values.type]
@@ -167,6 +172,30 @@ def _with_all_fields(values: pa.Array, field: Field) -> pa.Array:
     if is_.is_map(data_type):
         return pa.MapArray.from_arrays(offsets, *parts, data_type, mask=mask)
     return pa.ListArray.from_arrays(offsets, parts[0], data_type, mask=mask)
+
+
+def _castable(kind: pa.DataType) -> pa.DataType:
+    """A type with the same values of which Arrow has casts: it has none of runs, and of dictionaries over views."""
+    if is_.is_run_end_encoded(kind):
+        return _without_views(kind.value_type)
+    if is_.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
+    return kind
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    return {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(kind, kind)
+
+
+def _to_castable(values: pa.Array) -> pa.Array:
+    if is_.is_run_end_encoded(values.type):
+        told = pc.cast(values.values, _without_views(values.type.value_type))
+        runs = pa.RunEndEncodedArray.from_arrays(values.run_ends, told)
+        return pc.run_end_decode(runs.slice(values.offset, len(values)))
+    if not is_.is_dictionary(values.type):
+        return values
+    dictionary = pc.cast(values.dictionary, _without_views(values.type.value_type))
+    return pa.DictionaryArray.from_arrays(values.indices, dictionary, ordered=values.type.ordered)
 
 
 def _offsets(values: pa.Array) -> pa.Array:

@@ -81,3 +81,26 @@ def test_a_dataset_of_files_is_read_batch_by_batch(tmp_path):
     table.append(ds.dataset(tmp_path))
 
     assert table.to_arrow().to_pylist() == ROWS
+
+
+def test_categories_of_polars_are_texts() -> None:
+    frame = pl.DataFrame(
+        {
+            "id": [1, 2, 3],
+            "c": pl.Series(["a", "b", None], dtype=pl.Categorical),
+            "e": pl.Series(["x", "y", "x"], dtype=pl.Enum(["x", "y"])),
+            "l": pl.Series([["a"], ["b", "a"], None], dtype=pl.List(pl.Categorical)),
+            "s": pl.Series([{"k": "a"}, {"k": "b"}, {"k": None}], dtype=pl.Struct({"k": pl.Categorical})),
+        }
+    )
+    columns = "id BIGINT, c STRING, e STRING, l ARRAY<STRING>, s STRUCT<k: STRING>"
+    table = fuse.create_table("memory://categories", columns)
+    keyed = fuse.create_table("memory://keyed-categories", columns, primary_key=["id"])
+    for write, written in [
+        (table.append, table),
+        (lambda rows: table.merge(rows, on=["id"]), table),
+        (table.overwrite, table),
+        (keyed.upsert, keyed),
+    ]:
+        write(frame)
+        assert sorted(written.to_arrow().to_pylist(), key=lambda row: row["id"]) == frame.to_dicts()

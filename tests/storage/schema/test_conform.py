@@ -111,6 +111,11 @@ def test_a_field_that_may_not_be_null_may_not_be_missing() -> None:
         fitted(pa.array([{"y": 1}]), pa.struct([pa.field("x", pa.int64(), nullable=False), ("y", pa.int64())]))
 
 
+CATEGORIES = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.uint8()), pa.array(["a", "b"], pa.string_view()))
+"""Texts as Polars has those of its Categorical and Enum."""
+RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), pa.array(["a", None], pa.string_view()))
+
+
 @pytest.mark.parametrize(
     ("values", "data_type", "expected"),
     [
@@ -122,6 +127,35 @@ def test_a_field_that_may_not_be_null_may_not_be_missing() -> None:
         (pa.array([1.5], pa.float32()), pa.float64(), [1.5]),
         (pa.array([Decimal("1.50")]), pa.decimal128(10, 1), [Decimal("1.5")]),
         (pa.array(["a", "b", "a"]).dictionary_encode(), pa.string(), ["a", "b", "a"]),
+        (CATEGORIES, pa.string(), ["a", "b", None]),
+        (CATEGORIES[1:], pa.string(), ["b", None]),
+        (
+            pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), CATEGORIES),
+            pa.list_(pa.string()),
+            [["a", "b"], [None]],
+        ),
+        (
+            pa.StructArray.from_arrays([CATEGORIES], ["x"]),
+            pa.struct([("x", pa.string())]),
+            [{"x": "a"}, {"x": "b"}, {"x": None}],
+        ),
+        (
+            pa.MapArray.from_arrays(pa.array([0, 1, 3], pa.int32()), pa.array(["k", "l", "m"]), CATEGORIES),
+            pa.map_(pa.string(), pa.string()),
+            [[("k", "a")], [("l", "b"), ("m", None)]],
+        ),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int32()), pa.array([b"a"], pa.binary_view())),
+            pa.binary(),
+            [b"a", None],
+        ),
+        (
+            pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), pa.array(["a", None], pa.string_view()))[
+                1:
+            ],
+            pa.string(),
+            ["a", None, None],
+        ),
         (pa.array(["a"], pa.large_string()), pa.string(), ["a"]),
         (pa.array(["a"], pa.string_view()), pa.string(), ["a"]),
         (pa.array([b"ab"], pa.binary(2)), pa.binary(), [b"ab"]),
