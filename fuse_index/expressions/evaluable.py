@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions.evaluate import evaluate, evaluate_constant_term, evaluate_term
+from fuse_index.expressions.kernels import casts_alike
 from fuse_index.expressions.to_sql import predicate_sql, term_sql
-from fuse_index.expressions.traversal import columns_of, leaf_terms, predicate_leaves
-from fuse_index.predicate import Call, Column, Context, Like, Literal, Opaque, Predicate, Term
+from fuse_index.expressions.traversal import columns_of, leaf_terms, nodes, predicate_leaves
+from fuse_index.predicate import Call, Cast, Column, Context, Like, Literal, Opaque, Predicate, Term
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
@@ -41,6 +42,16 @@ def check_evaluable(predicate: Predicate | None, context: Context, functions: Ma
         stubs = {name: replace(function, evaluate=_nothing) for name, function in functions.items()}
         for term in computed:
             _check_term(term, context, stubs)
+
+
+def may_raise(predicate: Predicate) -> bool:
+    """Whether Spark raises on rows on which a cast fails, which are not true here: then only Spark can say it."""
+    return any(
+        isinstance(each, Cast)
+        and each.mode == "ansi"
+        and not (each.type == pa.string() or casts_alike(each.term.type, each.type))
+        for each in nodes(predicate)
+    )
 
 
 def _check_term(term: Term, context: Context, functions: Mapping[str, Function]) -> None:

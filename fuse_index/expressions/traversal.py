@@ -153,13 +153,21 @@ def references(node: Any, term: Term) -> bool:
     return bool(substitute(node, {term: Literal(None, pa.null())}) != node)
 
 
+def nodes(node: Any) -> Iterator[Any]:
+    """A predicate or term, and all predicates and terms within it."""
+    if isinstance(node, tuple):
+        for part in node:
+            yield from nodes(part)
+    elif is_dataclass(node) and not isinstance(node, type):
+        yield node
+        if not isinstance(node, Column | Literal):
+            for field in fields(node):
+                yield from nodes(getattr(node, field.name))
+
+
 def called_functions(node: Any) -> frozenset[str]:
     """The names of all functions that predicates and terms call."""
-    parts = node if isinstance(node, tuple) else ()
-    if is_dataclass(node) and not isinstance(node, type | Column | Literal):
-        parts = tuple(getattr(node, field.name) for field in fields(node))
-    own = frozenset([node.name]) if isinstance(node, Call) else frozenset()
-    return own.union(*map(called_functions, parts))
+    return frozenset(each.name for each in nodes(node) if isinstance(each, Call))
 
 
 def substitute(node: Any, replacements: Mapping[Term, Term]) -> Any:

@@ -20,7 +20,7 @@ from pyspark.sql.functions import col
 import fuse_storage as storage
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.export.keep_up import keep_exports
-from fuse_index.expressions.evaluable import check_evaluable
+from fuse_index.expressions.evaluable import check_evaluable, may_raise
 from fuse_index.hot.append import hot_row_limit
 from fuse_index.indexes.builder import warn_of_unindexed
 from fuse_index.ingest.schema_merge import evolved_table
@@ -104,8 +104,8 @@ class _Statement:
         self._task_count = _TASKS_PER_SLOT * task_slots(spark)
 
     def is_evaluable(self) -> bool:
-        """Whether the rows of the condition are known here as Spark knows them, without Spark's evaluation."""
-        if self._condition is None:
+        """Whether the rows of the condition are known here as Spark knows them, and Spark raises on none."""
+        if self._condition is None or may_raise(self._condition):
             return False
         try:
             check_evaluable(self._condition, self._table.context, self._table.engine.functions)

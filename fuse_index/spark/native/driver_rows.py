@@ -12,6 +12,7 @@ from time import monotonic
 import numpy as np
 import pyarrow as pa
 
+from fuse_index.expressions.evaluable import may_raise
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.traversal import conjoin, conjuncts, predicate_leaves
 from fuse_index.predicate import Leaf, Opaque
@@ -59,13 +60,13 @@ def read_rows(
 ) -> bytes:
     """The rows that a plan leaves, whole columns of these names, as an Arrow stream of one batch.
 
-    Conditions that nobody here understands are left out: rows on which they are not true may be among them. Raises
-    TooManyRows, StorageError.
+    Conditions that nobody here understands are left out, and all where Spark may raise: rows on which they are not true
+    may be among them. Raises TooManyRows, StorageError.
     """
     if bounds.exact and any(map(_may_be_call, predicate_leaves(plan.predicate) if plan.predicate else ())):
         raise TooManyRows("a call of a function is Spark's alone")
     started, byte_count, tables = monotonic(), 0, []
-    scan = Scan(_without_opaque(plan), tuple(columns), functions)
+    scan = Scan(_evaluable_here(plan), tuple(columns), functions)
     for rows in scan.tables():
         byte_count += rows.nbytes
         if byte_count > bounds.max_bytes:
@@ -81,10 +82,16 @@ def read_rows(
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def _without_opaque(plan: ScanPlan[BlockFrame]) -> ScanPlan[BlockFrame]:
-    """The plan, with only those terms of its AND that can be evaluated here."""
+def _evaluable_here(plan: ScanPlan[BlockFrame]) -> ScanPlan[BlockFrame]:
+    """The plan, with only those terms of its AND that can be evaluated here.
+
+    None can where Spark may raise on one: on which rows it does depends on the order in which it looks at them.
+    """
     terms = conjuncts(plan.predicate)
-    known = [term for term in terms if not any(isinstance(leaf, Opaque) for leaf in predicate_leaves(term))]
+    is_opaque = [any(isinstance(leaf, Opaque) for leaf in predicate_leaves(term)) for term in terms]
+    known = [term for term, opaque in zip(terms, is_opaque, strict=True) if not opaque]
+    if any(map(may_raise, known)):
+        known = []
     if len(known) == len(terms):
         return plan
     certain = plan.always_matching_zones if known else plan.zones
