@@ -18,10 +18,16 @@ import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.plans.logical.EmptyRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.EmptyRelationExec;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage;
 import org.apache.spark.sql.execution.adaptive.QueryStageExec;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
@@ -63,6 +69,7 @@ public class ScanReport {
     if (plan instanceof BatchScanExec && isFuseScan((BatchScanExec) plan)) scans.add((BatchScanExec) plan);
     else if (plan instanceof AdaptiveSparkPlanExec) walk(((AdaptiveSparkPlanExec) plan).executedPlan());
     else if (plan instanceof QueryStageExec) walk(((QueryStageExec) plan).plan());
+    else if (plan instanceof EmptyRelationExec) walkEmpty(((EmptyRelationExec) plan).logical());
     else if (plan instanceof InMemoryTableScanExec) walk(((InMemoryTableScanExec) plan).relation().cachedPlan());
     else if (plan instanceof ReusedExchangeExec) return; // its scans stand where the exchange is made
     else if (plan instanceof FilterExec) conditions.addAll(ImpliedFilter.conjuncts(((FilterExec) plan).condition()));
@@ -72,6 +79,15 @@ public class ScanReport {
     for (Expression expression : ScalaLists.toJava(plan.expressions())) addQualifiers(expression);
     walkAll(plan.children());
     walkAll(plan.subqueries());
+  }
+
+  /** What adaptive execution found empty: of a plan that it took out the stages are left that ran, and the conditions between them. */
+  private void walkEmpty(LogicalPlan plan) {
+    if (plan instanceof LogicalQueryStage) walk(((LogicalQueryStage) plan).physicalPlan());
+    else if (plan instanceof EmptyRelation) walkEmpty(((EmptyRelation) plan).logical());
+    else if (plan instanceof Filter) conditions.addAll(ImpliedFilter.conjuncts(((Filter) plan).condition()));
+    else if (plan instanceof Join && ((Join) plan).condition().isDefined()) addConditions((Expression) ((Join) plan).condition().get());
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) walkEmpty(child);
   }
 
   /** The scan that an answered aggregate left over is no scan of its own: the aggregate accounts for it. */
@@ -102,6 +118,13 @@ public class ScanReport {
       joins.add(equality);
     }
     if (join.condition().isDefined()) conditions.addAll(ImpliedFilter.conjuncts((Expression) join.condition().get()));
+  }
+
+  private void addConditions(Expression join) {
+    for (Expression condition : ImpliedFilter.conjuncts(join)) {
+      conditions.add(condition);
+      if (condition instanceof EqualTo) joins.add(condition);
+    }
   }
 
   private void addPythonColumns(EvalPythonExec python) {

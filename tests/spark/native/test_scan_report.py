@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, udf
 
@@ -11,6 +12,10 @@ from fuse_index import spark as fuse_spark
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from tests.spark.executed import PASSES_VALUES
 from tests.spark.plain import names
+
+EMPTY_JOIN = """
+    SELECT a.kind, count(*) FROM native a JOIN (SELECT id, kind FROM native WHERE abs(id) = -1) b
+    ON a.kind = b.kind WHERE a.id < 50 AND upper(a.kind) <> b.kind GROUP BY a.kind"""
 
 
 def asked_by(df: DataFrame) -> list[dict[str, Any]]:
@@ -103,3 +108,17 @@ def test_explanations_name_tables_as_the_query_does(spark: SparkSession, tmp_pat
     assert "KEYS_AWAITED" in before
     assert not any("KEYS_AWAITED" in text for text in after)
     assert any("k IN (3)" in text for text in after)
+
+
+@pytest.mark.parametrize("asked", ["SELECT * FROM native WHERE id = -1 ORDER BY kind", EMPTY_JOIN])
+def test_a_query_that_was_found_empty_while_it_ran_names_its_scans(
+    spark: SparkSession, plain_view: str, asked: str
+) -> None:
+    found = spark.sql(asked)
+    before = asked_by(found)
+    assert found.collect() == []
+    after = asked_by(found)
+
+    assert "EmptyRelation" in found._jdf.queryExecution().executedPlan().toString()
+    assert after
+    assert all(scan in before for scan in after)
