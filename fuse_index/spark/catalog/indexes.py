@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from fuse_index.spark.catalog.definitions import parse_index_options
 from fuse_index.spark.catalog.table_names import TableNames, TableReference
 from fuse_index.spark.jobs.write import build_index
 from fuse_index.spark.native.relation import quote_path
-from fuse_storage import AlreadyExists
+from fuse_storage import AlreadyExists, Conflict
 
 _Request = Mapping[str, Any]
 
@@ -51,13 +52,17 @@ class IndexRequests:
         if name in table.snapshot.definitions:
             raise AlreadyExists(f"there is an index {name!r} already: drop it first, or choose another name")
         terms = [_term(column) for column in request["columns"]]
-        table.create_index(name, kind, terms, build=False, **parse_index_options(options))
+        try:
+            table.create_index(name, kind, terms, build=False, **parse_index_options(options))
+        except Conflict as lost:
+            raise AlreadyExists(str(lost)) from lost
         if deferred:
             return b"1"
         try:
             build_index(self.spark, reference.url, name, **self._job(reference))
         except BaseException:
-            table.refresh().drop_index(name)
+            with suppress(Conflict):  # of another one of this name, of somebody who has dropped this
+                table.drop_index(name)
             raise
         return b"1"
 
@@ -65,8 +70,12 @@ class IndexRequests:
         return {"branch": reference.branch, "host": self.names.host, **self.names.options}
 
     def drop(self, request: _Request) -> bytes:
+        """Drop an index; nothing is the reply where there is none, or none any more."""
         _, table = self.names.open_to_change(request)
-        table.drop_index(request["index"])
+        try:
+            table.drop_index(request["index"])
+        except DefinitionError:
+            return b""
         return b"1"
 
     def explain_missing(self, request: _Request) -> bytes:

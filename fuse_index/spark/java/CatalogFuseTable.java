@@ -84,8 +84,8 @@ public class CatalogFuseTable extends FuseTable implements SupportsIndex, Suppor
   }
 
   public void dropIndex(String name) {
-    if (!indexExists(name)) Platform.throwException(noSuchIndex(name));
-    client.ask(client.request("drop index", identifier).key("index").text(name));
+    byte[] reply = client.ask(client.request("drop index", identifier).key("index").text(name));
+    if (reply.length == 0) Platform.throwException(noSuchIndex(name));
   }
 
   /** With Python's words, which name near names. */

@@ -1,5 +1,6 @@
 """Sessions, threads, views and DataFrames over tables that others change meanwhile."""
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -92,6 +93,30 @@ def test_if_not_exists_never_fails_when_many_say_it(spark, catalog):
 
     assert catalog.table_exists("db.same")
     assert catalog.namespace_exists("same")
+
+
+def test_sessions_that_create_and_drop_one_index_are_told_by_spark_s_own_conditions(spark, catalog):
+    sessions = [spark, *(spark.newSession() for _ in range(3))]
+    for session in sessions:
+        fuse_spark.install(session, warehouse=catalog.url)
+
+    def outcomes(sql: str) -> set[str]:
+        def run(session: SparkSession) -> str:
+            try:
+                session.sql(sql)
+            except AnalysisException as refusal:
+                return re.sub(r".*\] ", "", str(refusal).split(" 'by_name'")[0])
+            return "done"
+
+        with ThreadPoolExecutor(len(sessions)) as threads:
+            return set(threads.map(run, sessions))
+
+    for _ in range(6):
+        assert outcomes("CREATE INDEX IF NOT EXISTS by_name ON fuse.db.t USING bloom (name)") == {"done"}
+        assert outcomes("DROP INDEX IF EXISTS by_name ON fuse.db.t") == {"done"}
+        assert "done" in outcomes("CREATE INDEX by_name ON fuse.db.t USING bloom (name)")
+        assert outcomes("DROP INDEX by_name ON fuse.db.t") <= {"done", "DefinitionError: no index"}
+    assert catalog.load_table("db.t").snapshot.definitions == {}
 
 
 def test_a_query_reads_one_snapshot_of_a_table_throughout(spark, catalog, monkeypatch):
