@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from fuse_index.export.live_files import LiveFiles, TableFormat, has_plain_bounds
@@ -20,6 +21,8 @@ from fuse_storage import ColumnStatistics, Field
 DELTA_FORMAT = TableFormat("Delta", tells_defaults=False, widens=lambda before, now: True)
 """Each change of a type that we allow is one that Delta's type widening has."""
 
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""The first day of the year 1 and the last of the year 9999, since 1970. DuckDB's ``infinity`` lies beyond."""
 _TYPE_NAMES = {
     pa.int8(): "byte",
     pa.int16(): "short",
@@ -169,8 +172,14 @@ def _plain_type(kind: pa.DataType) -> str:
 
 
 def _bounds(statistics: ColumnStatistics) -> list[tuple[Any, Any]]:
-    """By block the least and the greatest value as JSON has them."""
+    """By block the least and the greatest value as JSON has them; None for days of years that have not four digits."""
     columns = (statistics.min, statistics.max)
     if is_.is_date(statistics.type):
-        columns = tuple(column.cast(pa.string()) for column in columns)
+        columns = tuple(_as_text(column) for column in columns)
     return list(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+def _as_text(dates: pa.Array) -> pa.Array:
+    days = dates.cast(pa.int32())
+    is_told = pc.and_(pc.greater_equal(days, _FIRST_DAY), pc.less_equal(days, _LAST_DAY))
+    return pc.if_else(is_told, dates, pa.scalar(None, dates.type)).cast(pa.string())

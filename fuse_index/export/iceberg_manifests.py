@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.types as is_
+
 from fuse_index.export.iceberg_deletes import write_delete_files
 from fuse_index.export.iceberg_schema import iceberg_type
 from fuse_index.export.live_files import LiveFiles, has_plain_bounds
@@ -115,7 +118,7 @@ class ManifestWriter:
         nulls = {column_id: each.null_count.to_pylist() for column_id, each in files.statistics.items()}
         bounds = {
             column_id: tuple(
-                [None if value is None else to_bytes(kind, value) for value in bound.to_pylist()]
+                [None if value is None else to_bytes(kind, value) for value in _plain(bound).to_pylist()]
                 for bound in (statistics.min, statistics.max)
             )
             for column_id, statistics in files.statistics.items()
@@ -168,6 +171,11 @@ class ManifestWriter:
         from pyiceberg.typedef import Record
 
         return DataFile.from_args(self.version, partition=Record(), **described)
+
+
+def _plain(bounds: pa.Array) -> pa.Array:
+    """Bounds with dates as days since 1970: Python has not all that a file may hold."""
+    return bounds.cast(pa.int32()) if is_.is_date(bounds.type) else bounds
 
 
 def _store_file(store: Store, root: str, key: str) -> Any:

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from fuse_index.errors import FuseIndexError
 from fuse_index.ingest.schema_merge import evolved_table
 from fuse_storage import (
     MAIN_BRANCH,
@@ -14,7 +13,6 @@ from fuse_storage import (
     InvalidArgument,
     SchemaChange,
     SchemaError,
-    StorageError,
     StoredTable,
     export_formats,
 )
@@ -72,7 +70,7 @@ def keep_exports(table: StoredTable) -> None:
     for name in _kept_formats(table):
         try:
             _export_head(table, _EXPORTS[name])
-        except (StorageError, FuseIndexError) as problem:
+        except Exception as problem:  # of a writer of theirs, whatever it is: the commit was made
             warnings.warn(
                 f"a commit to {table.store.url} was made, and its export as {name} was not: {problem}",
                 ExportWarning,

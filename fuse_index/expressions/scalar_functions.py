@@ -12,11 +12,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from functools import cache
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.expressions import datetimes
 from fuse_index.expressions.errors import NotReproducible
+
+_Days = npt.NDArray[np.datetime64]
+_Numbers = npt.NDArray[np.int64]
+_ARROW_DAYS = 11_000_000
+"""Days before and after 1970 within which Arrow's kernels know the year: 32767 ends on day 11,248,737."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +73,42 @@ def _integers(kernel: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa
     return lambda values: pc.cast(kernel(values), pa.int32())
 
 
+def _of_days(
+    kernel: Callable[[pa.Array], pa.Array], part: Callable[[_Days], _Numbers]
+) -> Callable[[pa.Array], pa.Array]:
+    """A part of dates. Arrow's kernels hold years in 16 bits, and DuckDB's ``infinity`` is in the year 5,881,580."""
+
+    def evaluate(values: pa.Array) -> pa.Array:
+        days = pc.cast(values, pa.int32())
+        bounds = pc.min_max(days)
+        if not pc.any(pc.greater(pc.abs_checked(pc.cast(pa.array(bounds.values()), pa.int64())), _ARROW_DAYS)).as_py():
+            return pc.cast(kernel(values), pa.int32())
+        numbers = part(np.asarray(pc.fill_null(days, 0)).astype(np.int64).astype("datetime64[D]"))
+        return pa.array(numbers.astype(np.int32), mask=np.asarray(pc.is_null(days)))
+
+    return evaluate
+
+
+def _years(days: _Days) -> _Numbers:
+    return days.astype("datetime64[Y]").astype(np.int64) + 1970
+
+
+def _months(days: _Days) -> _Numbers:
+    return days.astype("datetime64[M]").astype(np.int64) % 12 + 1
+
+
+def _days_of_month(days: _Days) -> _Numbers:
+    numbers: _Numbers = (days - days.astype("datetime64[M]")).astype(np.int64) + 1
+    return numbers
+
+
 SCALAR_FUNCTIONS: Mapping[str, ScalarFunction] = {
     "lower": ScalarFunction(pa.string(), pa.string(), _cased(pc.ascii_lower, str.lower), "Lower"),
     "upper": ScalarFunction(pa.string(), pa.string(), _cased(pc.ascii_upper, str.upper), "Upper"),
     "length": ScalarFunction(pa.string(), pa.int32(), _integers(pc.utf8_length), "Length"),
-    "year": ScalarFunction(pa.date32(), pa.int32(), _integers(pc.year), "Year"),
-    "month": ScalarFunction(pa.date32(), pa.int32(), _integers(pc.month), "Month"),
-    "day": ScalarFunction(pa.date32(), pa.int32(), _integers(pc.day), "DayOfMonth"),
+    "year": ScalarFunction(pa.date32(), pa.int32(), _of_days(pc.year, _years), "Year"),
+    "month": ScalarFunction(pa.date32(), pa.int32(), _of_days(pc.month, _months), "Month"),
+    "day": ScalarFunction(pa.date32(), pa.int32(), _of_days(pc.day, _days_of_month), "DayOfMonth"),
 }
 FUNCTION_BY_CATALYST_CLASS: Mapping[str, str] = {
     scalar.catalyst_class: name for name, scalar in SCALAR_FUNCTIONS.items()

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.table import StaticTable
 
 import fuse_index as fuse
 from fuse_index.cli.program import main
@@ -179,3 +180,15 @@ def test_a_command_exports_too(table, capsys):
     assert first == "version 0"
     assert json.loads(second)["written"].endswith("/metadata/v1.metadata.json")
     assert delta(table) == ours(table)
+
+
+def test_days_that_python_has_not_are_exported(tmp_path):
+    table = fuse.create_table(tmp_path / "t", "id BIGINT, d DATE", properties={"exports": "delta, iceberg"})
+    for day in ("DATE '2020-01-02'", "'infinity'::DATE", "'-infinity'::DATE", "NULL::DATE"):
+        rows = duckdb.sql(f"SELECT 1::BIGINT AS id, {day} AS d").to_arrow_table()
+        table.append(rows)
+    expected = sorted(table.to_arrow()["d"].cast(pa.int32()).to_pylist(), key=str)
+    found = DeltaTable(str(tmp_path / "t")).to_pyarrow_table()["d"].cast(pa.int32()).to_pylist()
+    assert sorted(found, key=str) == expected
+    iceberg = StaticTable.from_metadata(table.export_iceberg()).scan().to_arrow()["d"].cast(pa.int32()).to_pylist()
+    assert sorted(iceberg, key=str) == expected
