@@ -7,6 +7,7 @@ lack is its default, or NULL; what the table lacks is refused, since it might be
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,21 +24,22 @@ from fuse_storage.schema.schema import Field, Schema, nested_type_like
 def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
     """The same rows in the logical schema, its order and its types. Raises SchemaError naming the column."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    if len(set(table.column_names)) != table.num_columns:
-        twice = next(name for name in table.column_names if table.column_names.count(name) > 1)
+    names = table.column_names  # made anew each time that it is asked for
+    given = dict(zip(names, table.columns, strict=True))
+    if len(given) != len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
         raise SchemaError(f"the rows have more than one column called {twice!r}: rename one")
     fields_by_name = {field.name: field for field in schema.fields}
-    if unknown := [name for name in table.column_names if name not in fields_by_name]:
+    if unknown := [name for name in names if name not in fields_by_name]:
         raise SchemaError(_unknown_problem(unknown[0], list(fields_by_name), "the rows have a column", "the table"))
     for field in schema.fields:
-        if field.name not in table.column_names and not field.may_be_missing:
+        if field.name not in given and not field.may_be_missing:
             raise SchemaError(
-                f"the rows lack column {field.name!r}, which is NOT NULL and has no default: "
-                f"they have {table.column_names}"
+                f"the rows lack column {field.name!r}, which is NOT NULL and has no default: they have {names}"
             )
     columns = [
-        _conform_column(table.column(field.name), field)
-        if field.name in table.column_names
+        _conform_column(given[field.name], field)
+        if field.name in given
         else pa.chunked_array([pa.repeat(field.default_scalar, table.num_rows)], field.type)
         for field in schema.fields
     ]
