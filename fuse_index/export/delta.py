@@ -145,7 +145,8 @@ def _metadata(schema: SchemaWriter, table_id: str, now: int) -> _Action:
 
 
 def _vector_id(add: Mapping[str, Any]) -> str | None:
-    return add.get("tags", {}).get(_VECTOR_TAG)  # type: ignore[no-any-return]
+    tags: Mapping[str, str] = add.get("tags", {})
+    return tags.get(_VECTOR_TAG)
 
 
 def _remove(add: Mapping[str, Any], now: int) -> _Action:

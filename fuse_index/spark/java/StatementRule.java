@@ -82,7 +82,7 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
         + "row by itself: say MERGE INTO with a query that has the window");
   }
 
-  /** Of a query that Spark made of an UPDATE, which has no other window than one of an assignment. */
+  /** Whether a query that Spark made of an UPDATE has a window; it has no other than one of an assignment. */
   private static boolean hasWindow(LogicalPlan plan) {
     if (plan instanceof Window) return true;
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (hasWindow(child)) return true;
