@@ -21,7 +21,9 @@ from fuse_index.sql.catalyst_terms import decode_catalyst_value
 from fuse_storage import KNOWN_PROPERTIES, Field, Schema
 
 _PROVIDERS = ("fuse", "parquet")
-"""What may stand behind USING: the files are Parquet, and ``saveAsTable`` says so without being asked."""
+"""What may come as the format: ``saveAsTable`` says Parquet without being asked. A statement may not
+(``CatalogTableRule.java``).
+"""
 _CLUSTER_TRANSFORM, _PARTITION_TRANSFORM = "cluster_by", "identity"
 _RESERVED = ("provider", "location", "owner", "comment", "external", "is_managed_location", "table_type", "collation")
 """Properties by which Spark tells what its grammar has clauses for."""
