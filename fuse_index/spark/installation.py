@@ -76,8 +76,8 @@ def install(
     ``host`` has the index kinds to use; by default all that are installed. ``catalog``: the name under which SQL has
     the tables of ``warehouse``, a path or URL that is made if there is nothing; without one, tables are named by their
     places, ``fuse.`/path` ``. ``options``: of the object store. Safe to call twice: a host or warehouse given later
-    replaces the former, a host also for DataFrames that are there already. Raises InputError for a warehouse on Spark
-    Connect, StorageError.
+    replaces the former, a host also for DataFrames that are there already; another warehouse is told of in the log.
+    Raises InputError for a warehouse on Spark Connect, StorageError.
     """
     if catalog.lower() in _SPARK_CATALOGS or not _CATALOG_PATTERN.fullmatch(catalog):
         raise InputError(f"catalog={catalog!r}: give a name of letters, digits, - and _ that Spark has no catalogue of")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -25,6 +26,7 @@ from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.request_server import serve_requests
 from fuse_index.warehouse.catalog import Catalog
 
+_logger = logging.getLogger("fuse_index.spark")
 _lock = Lock()
 _installed: dict[str, TableNames] = {}
 """By the key under which the JVM asks: a session that is installed again keeps the warehouse that it has."""
@@ -39,13 +41,16 @@ def install_catalog(
 ) -> None:
     """Make a classic session know a catalogue ``name``: the tables of a warehouse, and any by its URL, quoted.
 
-    Safe to call twice: what is not given stays as it was. ``options``: of the object store.
+    Safe to call twice: what is not given stays as it was, and another warehouse is told of in the log. ``options``: of
+    the object store.
     """
     key = f"{spark._jsparkSession.sessionUUID()}/{name}"
     with _lock:
         former = _installed.get(key)
         if former is not None and warehouse is None and options is None and host is None:
             return
+        if former is not None and warehouse is not None:
+            _tell_of_another(name, former.warehouse, warehouse)
         names = TableNames(
             name,
             warehouse or (former.warehouse if former else None),
@@ -55,6 +60,17 @@ def install_catalog(
         _installed[key] = names
         serve_requests(spark, key, CatalogEndpoint(spark, names).answer)
         jvm_bridge(spark).catalog(spark._jsparkSession, name, key)
+
+
+def _tell_of_another(name: str, former: Catalog | None, warehouse: Catalog) -> None:
+    if former is not None and former.url != warehouse.url:
+        _logger.warning(
+            "catalogue %r has the tables of %s from now on, and those of %s no more: to have both, give one another "
+            "name, install(spark, catalog='…')",
+            name,
+            warehouse.url,
+            former.url,
+        )
 
 
 class CatalogEndpoint:

@@ -50,6 +50,19 @@ def test_a_session_has_several_catalogues(spark, catalog, tmp_path):
     assert ids(spark, "SELECT id FROM fuse.db.t") == [1, 2]
 
 
+def test_a_catalogue_that_is_given_another_warehouse_says_so(spark, catalog, tmp_path, caplog):
+    fuse_spark.install(spark, warehouse=catalog.url)
+    fuse_spark.install(spark)
+    assert caplog.text == ""
+
+    fuse_spark.install(spark, warehouse=tmp_path / "other")
+    [said] = caplog.messages
+    assert said == (
+        f"catalogue 'fuse' has the tables of {tmp_path / 'other'} from now on, and those of {catalog.url} no more: "
+        f"to have both, give one another name, install(spark, catalog='…')"
+    )
+
+
 def test_without_a_warehouse_there_are_places_and_no_names(spark, catalog):
     fuse_spark.install(spark, catalog="places")
 
