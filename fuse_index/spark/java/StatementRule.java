@@ -4,6 +4,7 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
@@ -67,7 +68,21 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
   }
 
-  protected LogicalPlan rewrite(LogicalPlan plan) { return (LogicalPlan) plan.transformDown(new Statements()); }
+  /** Conditions of DELETE, UPDATE and MERGE, and of the queries that Spark has made of them. */
+  public static class Conditions extends NodeRewrite<LogicalPlan> {
+    protected Object rewrite(Object node) {
+      boolean statement = node instanceof DeleteFromTable || node instanceof UpdateTable || node instanceof MergeIntoTable;
+      boolean ours = statement && tableBelow((LogicalPlan) ((LogicalPlan) node).children().head()) != null
+          || node instanceof WriteDelta && ((WriteDelta) node).operation() instanceof FuseRowOperation;
+      if (!ours) return null;
+      Object changed = ((LogicalPlan) node).transformAllExpressions(new CertainExists<Expression>());
+      return changed == node ? null : changed;
+    }
+  }
+
+  protected LogicalPlan rewrite(LogicalPlan plan) {
+    return (LogicalPlan) ((LogicalPlan) plan.transformDown(new Conditions())).transformDown(new Statements());
+  }
 
   private static FuseTable tableBelow(LogicalPlan target) {
     for (LogicalPlan leaf : ScalaLists.toJava(target.collectLeaves())) {
