@@ -63,12 +63,13 @@ def evaluate(
     rows: pa.Table,
     context: Context = _UTC_CONTEXT,
     functions: Mapping[str, Function] | None = None,
+    strict: bool = False,
 ) -> pa.BooleanArray:
     """One value per row, null for NULL. ``rows`` has the columns under their logical names.
 
-    Raises OpaqueError for what only Spark can evaluate.
+    Raises OpaqueError for what only Spark can evaluate, if ``strict`` also for a cast on which Spark raises.
     """
-    parts = [_Rows(batch, context, functions or {}).predicate(predicate) for batch in rows.to_batches()]
+    parts = [_Rows(batch, context, functions or {}, strict).predicate(predicate) for batch in rows.to_batches()]
     return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
 
 
@@ -192,9 +193,8 @@ class _Rows:
             case Cast(JsonPath(inner, path, function="get_json_object") as found, data_type, _) if (
                 data_type == pa.float64()
             ):
-                texts = self._json(
-                    found, self.term_array(inner), path, json_paths.SPELLING
-                )  # a double is the same in all its spellings
+                # a double is the same in all its spellings
+                texts = self._json(found, self.term_array(inner), path, json_paths.SPELLING)
                 return self._cast(term, texts, found.type, data_type)
             case Cast(inner, data_type, _):
                 return self._cast(term, self.term(inner), inner.type, data_type)

@@ -46,7 +46,8 @@ class Scan:
     rows are found. Nothing is read before one of the methods is called, and each call reads anew. Whatever takes a
     stream of Arrow's takes a scan: ``polars.DataFrame(scan)``, ``duckdb.sql("SELECT … FROM scan")``.
 
-    ``planner``: makes the plan for a further condition; None where no index is asked for one.
+    ``planner``: makes the plan for a further condition; None where no index is asked for one. ``strict``: whether a
+    cast on which Spark raises is an OpaqueError where its row is read; else it has no value.
     """
 
     plan: ScanPlan[ScanUnits]
@@ -54,6 +55,7 @@ class Scan:
     functions: Mapping[str, Function]
     limit: int | None = None
     planner: Callable[[Predicate], ScanPlan[ScanUnits]] | None = None
+    strict: bool = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -200,7 +202,7 @@ class Scan:
         rows = pa.concat_tables(self.plan.table.read_blocks(self.plan.blocks, names, chosen))
         if not always:
             assert self.plan.predicate is not None
-            truth = evaluate(self.plan.predicate, rows, self.plan.context, self.functions)
+            truth = evaluate(self.plan.predicate, rows, self.plan.context, self.functions, self.strict)
             rows = rows.filter(truth.fill_null(False))
         return rows.select(list(columns))
 
@@ -229,7 +231,7 @@ class Scan:
         """
         assert self.plan.predicate is not None
         rows = self._read(block, self._filter_columns, zones, row_mask)
-        matches = unpack_mask(evaluate(self.plan.predicate, rows, self.plan.context, self.functions))
+        matches = unpack_mask(evaluate(self.plan.predicate, rows, self.plan.context, self.functions, self.strict))
         found = rows.filter(pack_mask(matches))
         if row_mask is not None:  # matches are of the rows that were read: back to all rows of the zones
             matching_rows = np.zeros(len(row_mask), np.bool_)

@@ -5,21 +5,21 @@ In: a plan and bounds. Out: the rows that it leaves, as an Arrow stream; or why 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
 import numpy as np
 import pyarrow as pa
 
-from fuse_index.expressions.evaluable import may_raise
+from fuse_index.errors import OpaqueError
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.traversal import conjoin, conjuncts, predicate_leaves
 from fuse_index.predicate import Leaf, Opaque
 from fuse_index.pruning.planner import ScanPlan
 from fuse_index.query.scan import Scan
 from fuse_index.reasons import Reason
-from fuse_index.spark.native.planner_callback import TooManyRows
+from fuse_index.spark.native.planner_callback import LeftToExecutors
 from fuse_index.sql.call_markers import CALL_MARK_PREFIX
 from fuse_storage import BlockFrame
 
@@ -60,19 +60,22 @@ def read_rows(
 ) -> bytes:
     """The rows that a plan leaves, whole columns of these names, as an Arrow stream of one batch.
 
-    Conditions that nobody here understands are left out, and all where Spark may raise: rows on which they are not true
-    may be among them. Raises TooManyRows, StorageError.
+    Conditions that nobody here understands are left out: rows on which they are not true may be among them. Raises
+    StorageError, and LeftToExecutors, also where a cast fails on a row that is read: whether Spark looks at it at all
+    is told by the order of its conditions.
     """
     if bounds.exact and any(map(_may_be_call, predicate_leaves(plan.predicate) if plan.predicate else ())):
-        raise TooManyRows("a call of a function is Spark's alone")
+        raise LeftToExecutors("a call of a function is Spark's alone")
     started, byte_count, tables = monotonic(), 0, []
-    scan = Scan(_evaluable_here(plan), tuple(columns), functions)
-    for rows in scan.tables():
+    scan = Scan(_without_opaque(plan), tuple(columns), functions, strict=True)
+    for rows in _strictly(scan):
         byte_count += rows.nbytes
         if byte_count > bounds.max_bytes:
-            raise TooManyRows(f"they have more than {bounds.max_bytes:,} bytes")
+            raise LeftToExecutors(f"they have more than {bounds.max_bytes:,} bytes")
         if monotonic() - started > bounds.seconds:
-            raise TooManyRows(f"the driver had not read them within {bounds.seconds * 1000:.0f} ms")  # as Java says it
+            raise LeftToExecutors(
+                f"the driver had not read them within {bounds.seconds * 1000:.0f} ms"
+            )  # as Java says it
         tables.append(rows)
     found = pa.concat_tables([scan.schema.empty_table(), *tables])
     columns_of_batch = [column.combine_chunks() for column in found.columns]
@@ -82,16 +85,17 @@ def read_rows(
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def _evaluable_here(plan: ScanPlan[BlockFrame]) -> ScanPlan[BlockFrame]:
-    """The plan, with only those terms of its AND that can be evaluated here.
+def _strictly(scan: Scan) -> Iterator[pa.Table]:
+    try:
+        yield from scan.tables()
+    except OpaqueError as failure:
+        raise LeftToExecutors(str(failure)) from failure
 
-    None can where Spark may raise on one: on which rows it does depends on the order in which it looks at them.
-    """
+
+def _without_opaque(plan: ScanPlan[BlockFrame]) -> ScanPlan[BlockFrame]:
+    """The plan, with only those terms of its AND that can be evaluated here."""
     terms = conjuncts(plan.predicate)
-    is_opaque = [any(isinstance(leaf, Opaque) for leaf in predicate_leaves(term)) for term in terms]
-    known = [term for term, opaque in zip(terms, is_opaque, strict=True) if not opaque]
-    if any(map(may_raise, known)):
-        known = []
+    known = [term for term in terms if not any(isinstance(leaf, Opaque) for leaf in predicate_leaves(term))]
     if len(known) == len(terms):
         return plan
     certain = plan.always_matching_zones if known else plan.zones

@@ -107,8 +107,8 @@ class AggregateReply:
     explanation: Explanation
 
 
-class TooManyRows(InputError):
-    """Executors are to read the rows: they are more than was asked for, or took longer."""
+class LeftToExecutors(InputError):
+    """Executors are to read the rows: they are more than was asked for, took longer, or Spark may raise on one."""
 
 
 class Planner(Protocol):
@@ -131,7 +131,7 @@ class Planner(Protocol):
     def read_rows(self, request: Mapping[str, Any]) -> bytes:
         """The rows on which the filters are true, as an Arrow stream of the ``columns`` that the request names, too.
 
-        Others may be among them. Raises TooManyRows beyond ``max_bytes`` and ``seconds``.
+        Others may be among them. Raises LeftToExecutors beyond ``max_bytes`` and ``seconds``.
         """
         ...
 
@@ -169,7 +169,7 @@ class PlannerCallback:
     def apply(self, request: str) -> bytes:
         try:
             return self._reply(request)
-        except TooManyRows as refusal:
+        except LeftToExecutors as refusal:
             return b"\0" + str(refusal).encode()
         except BaseException as failure:  # whatever it is, the query must go on
             told = isinstance(failure, StorageError | FuseIndexError)  # in a sentence: where it was raised adds nothing
