@@ -43,6 +43,7 @@ def export_iceberg(table: StoredTable) -> str:
                 f"{files.root}/{METADATA_FOLDER} has Iceberg metadata that is not of exports only: export a clone"
             )
         if former["properties"][_SNAPSHOT_PROPERTY] == table.snapshot.id:
+            _write_hint(table.store, number)  # whoever wrote the metadata may have died before
             return f"{files.root}/{METADATA_FOLDER}/v{number}.metadata.json"
     metadata = _metadata(files, former, number + 1)
     TableMetadataUtil.parse_obj(metadata)
@@ -51,8 +52,12 @@ def export_iceberg(table: StoredTable) -> str:
         table.store.create(key, json.dumps(metadata).encode())
     except AlreadyExists as other:
         raise Conflict(f"{files.root}/{key} was just written by somebody else: try again") from other
-    table.store.create(f"{METADATA_FOLDER}/version-hint.text", str(number + 1).encode(), overwrite=True)
+    _write_hint(table.store, number + 1)
     return f"{files.root}/{key}"
+
+
+def _write_hint(store: Store, number: int) -> None:
+    store.create(f"{METADATA_FOLDER}/version-hint.text", str(number).encode(), overwrite=True)
 
 
 def _latest(store: Store) -> tuple[int, bytes | None]:
