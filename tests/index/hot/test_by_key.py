@@ -320,10 +320,6 @@ REFUSED: dict[str, tuple[Callable[[fuse.Table], Any], str]] = {
         lambda table: hot_append.append_hot(table.stored, pa.table({"id": [1], "name": ["x"], "n": [1]})),
         "put and deleted by their keys",
     ),
-    "an export of hidden rows": (
-        lambda table: table.export_delta(),
-        r"table.update\(None, {'name': 'name'}\) and table.tier\(\)",
-    ),
     "columns of one name": (
         lambda table: table.upsert(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["id", "id"])),
         "more than one column called 'id'",
