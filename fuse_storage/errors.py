@@ -21,6 +21,10 @@ from __future__ import annotations
 
 RESTORE_HINT = "restore the file from a copy"
 """The end of messages about a damaged file: what is left to do."""
+SYNC_HINT = (
+    "sync the table if the file was deleted or moved at the source; bring it back if the table was converted since"
+)
+"""The end of messages about a file of a source that is missing."""
 
 
 class StorageError(Exception):

@@ -26,12 +26,14 @@ class ChangesByCommit:
 
     Rows have the columns of net changes, ``net_schema``, and those of the commit that made them: ``_commit_version``,
     its number, and ``_commit_timestamp``. A row that came in one commit and went in another is there twice.
+    ``with_tail``: whether hot rows come with their commits; else with the one that tiers them.
     """
 
     before: storage.StoredTable
     after: storage.StoredTable
     net_schema: pa.Schema
     net_changes: NetChanges
+    with_tail: bool = True
 
     def validate(self) -> ChangesByCommit:
         """Check that these changes can be told; returns itself. Raises SchemaError."""
@@ -51,7 +53,7 @@ class ChangesByCommit:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the changes, commit after commit. Raises NotFound if one of the states between was collected."""
         for before, after in pairwise(self._states()):
-            if after.snapshot.same_rows:
+            if after.snapshot.same_rows and self.with_tail:
                 continue
             version, timestamp = after.snapshot.version, after.snapshot.timestamp
             for batch in self.net_changes(before, after):
@@ -76,4 +78,4 @@ class ChangesByCommit:
         states = [self.after]
         while states[-1].snapshot.id != self.before.snapshot.id:
             states.append(storage.state_before(states[-1]))
-        return states[::-1]
+        return [state if self.with_tail else state.without_tail() for state in reversed(states)]

@@ -149,7 +149,7 @@ class Changes:
         def net_changes(before: storage.StoredTable, after: storage.StoredTable) -> Iterator[pa.RecordBatch]:
             return replace(self, before=before, after=after).to_batches()
 
-        return ChangesByCommit(self.before, self.after, self.schema, net_changes).validate()
+        return ChangesByCommit(self.before, self.after, self.schema, net_changes, self.with_tail).validate()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield what was deleted, block after block, then what came, with updated rows next to what they were."""

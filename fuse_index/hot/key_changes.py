@@ -91,7 +91,7 @@ class KeyChanges:
         rows = last_changes(rows, snapshot)
         about = [name for name in (COMMIT_VERSION, COMMIT_TIMESTAMP) if name not in snapshot.schema.names]
         rows = rows.drop_columns([name for name in about if name in rows.column_names])
-        goes = pc.fill_null(pc.equal(rows.column(CHANGE_TYPE), DELETE), False)
+        goes = pc.fill_null(pc.equal(_cast(rows, CHANGE_TYPE, pa.string()), DELETE), False)
         puts = in_columns(rows.filter(pc.invert(goes)).drop_columns([CHANGE_TYPE]), snapshot)
         deletes = rows.filter(goes).select(list(snapshot.key))
         return KeyChanges(puts, storage.conform_rows(deletes, storage.key_schema_of(snapshot)))
@@ -124,8 +124,10 @@ def in_commit_order(rows: pa.Table) -> pa.Table:
 
 def _cast(rows: pa.Table, name: str, data_type: pa.DataType) -> pa.ChunkedArray:
     """A column that tells of changes. Raises InputError where its values are no such."""
+    given = rows.column(name)
+    chunks = [storage.to_castable(chunk) for chunk in given.chunks]
     try:
-        return rows.column(name).cast(data_type)
+        return pa.chunked_array(chunks, storage.castable_type(given.type)).cast(data_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refusal:
         raise InputError(
             f"column {name!r} is to be {data_type}, and the rows have other values: {refusal}"

@@ -94,11 +94,14 @@ class DeltaSource:
         try:
             return DeltaTable(self.url, version=version, storage_options=options or None)
         except TableNotFoundError as missing:
+            if version is not None:  # a newer one was read
+                raise StorageError(
+                    f"{self.url} has no log of version {version} any more: it was cleaned up; sync to a later version"
+                ) from missing
             raise InputError(f"{self.url} is no Delta table: there is no log (_delta_log) in it") from missing
         except (DeltaError, OSError, ValueError) as problem:
             where = self.url if version is None else f"{self.url} at version {version}"
-            told = " ".join(_BACKTRACE.split(str(problem))[0].split())
-            raise StorageError(f"{where} cannot be read as a Delta table: {told}") from problem
+            raise StorageError(f"{where} cannot be read as a Delta table: {_told(problem)}") from problem
 
     def _refuse_deletion_vectors(self, table: Any) -> None:
         """Raise Unsupported for the first file of which some rows are deleted, and which has them still."""
@@ -106,7 +109,7 @@ class DeltaSource:
         try:
             found = pa.table(table.deletion_vectors())
         except Exception as problem:  # of a vector that cannot be read, all that is known is that rows are deleted
-            raise Unsupported(f"{self.url} has deletion vectors ({problem}): {advice}") from problem
+            raise Unsupported(f"{self.url} has deletion vectors ({_told(problem)}): {advice}") from problem
         if found.num_rows:
             name = found.column(0)[0].as_py()
             raise Unsupported(f"{name} has a deletion vector: rows of it are deleted that it still holds; {advice}")
@@ -126,6 +129,11 @@ class DeltaSource:
         if path.startswith("file:"):
             return unquote("/" + path.removeprefix("file:").lstrip("/"))
         return path if "://" in path or path.startswith("/") else f"{self.url}/{unquote(path)}"
+
+
+def _told(problem: Exception) -> str:
+    """What deltalake says, in one line, without frames of Rust."""
+    return " ".join(_BACKTRACE.split(str(problem))[0].split())
 
 
 def _version_number(version: SourceVersionId, newest: int, where: str) -> int:

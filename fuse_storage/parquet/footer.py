@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from fuse_storage.errors import RESTORE_HINT, Corrupt, NotFound
+from fuse_storage.errors import RESTORE_HINT, SYNC_HINT, Corrupt, NotFound
 from fuse_storage.parquet import page_subset
 from fuse_storage.parquet.column_chunks import ColumnChunk, read_column_chunks, read_row_groups
 from fuse_storage.parquet.foreign.file import ForeignFile
@@ -245,5 +245,5 @@ def read_block_ranges(store: Store, block: BlockFile, ranges: Sequence[ByteRange
                 f"{store.url}/{block.key}, a block of a hot commit, is missing, and its rows may be in no other "
                 f"file: {RESTORE_HINT}, or refresh where a vacuum took an old state"
             ) from missing
-        advice = RESTORE_HINT if block.foreign is None else "if it was deleted or moved at the source, sync the table"
+        advice = RESTORE_HINT if block.foreign is None else SYNC_HINT
         raise NotFound(f"{missing}, although the table refers to it; {advice}") from missing

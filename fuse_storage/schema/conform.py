@@ -18,6 +18,7 @@ import pyarrow.types as is_
 
 from fuse_storage.errors import SchemaError
 from fuse_storage.schema import types
+from fuse_storage.schema.castable import castable_type, to_castable
 from fuse_storage.schema.schema import Field, Schema, nested_type_like
 
 
@@ -131,7 +132,9 @@ def _type_with_all_fields(given_type: pa.DataType, field: Field) -> pa.DataType:
     Values that are told by reference, as categories are, are of a type that Arrow casts.
     """
     if is_.is_null(given_type) or not field.children:
-        return _castable(given_type)
+        return castable_type(given_type)
+    if is_.is_dictionary(given_type):
+        return _type_with_all_fields(given_type.value_type, field)
     if is_.is_struct(given_type):
         known = {part.name: part for part in given_type}
         return pa.struct(
@@ -158,7 +161,9 @@ def _with_all_fields(values: pa.Array, field: Field) -> pa.Array:
     if data_type == values.type:
         return values
     if not field.children:
-        return _to_castable(values)
+        return to_castable(values)
+    if is_.is_dictionary(values.type):
+        return _with_all_fields(values.dictionary.take(values.indices), field)
     mask = values.is_null() if values.null_count else None
     if is_.is_struct(data_type):
         names = [part.name for part in values.type]
@@ -174,30 +179,6 @@ def _with_all_fields(values: pa.Array, field: Field) -> pa.Array:
     if is_.is_map(data_type):
         return pa.MapArray.from_arrays(offsets, *parts, data_type, mask=mask)
     return pa.ListArray.from_arrays(offsets, parts[0], data_type, mask=mask)
-
-
-def _castable(kind: pa.DataType) -> pa.DataType:
-    """A type with the same values of which Arrow has casts: it has none of runs, and of dictionaries over views."""
-    if is_.is_run_end_encoded(kind):
-        return _without_views(kind.value_type)
-    if is_.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
-    return kind
-
-
-def _without_views(kind: pa.DataType) -> pa.DataType:
-    return {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(kind, kind)
-
-
-def _to_castable(values: pa.Array) -> pa.Array:
-    if is_.is_run_end_encoded(values.type):
-        told = pc.cast(values.values, _without_views(values.type.value_type))
-        runs = pa.RunEndEncodedArray.from_arrays(values.run_ends, told)
-        return pc.run_end_decode(runs.slice(values.offset, len(values)))
-    if not is_.is_dictionary(values.type):
-        return values
-    dictionary = pc.cast(values.dictionary, _without_views(values.type.value_type))
-    return pa.DictionaryArray.from_arrays(values.indices, dictionary, ordered=values.type.ordered)
 
 
 def _offsets(values: pa.Array) -> pa.Array:

@@ -11,7 +11,7 @@ PASSES_VALUES = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
 
 
 def job_count(spark: SparkSession) -> int:
-    """Of the session so far, by the scheduler: of what is told of them no more than a thousand is kept."""
+    """The jobs of the session so far, by the scheduler: its UI keeps no more than a thousand of them."""
     return int(spark._jsc.sc().dagScheduler().numTotalJobs())
 
 

@@ -73,9 +73,8 @@ def read_rows(
         if byte_count > bounds.max_bytes:
             raise LeftToExecutors(f"they have more than {bounds.max_bytes:,} bytes")
         if monotonic() - started > bounds.seconds:
-            raise LeftToExecutors(
-                f"the driver had not read them within {bounds.seconds * 1000:.0f} ms"
-            )  # as Java says it
+            # in the words of Java
+            raise LeftToExecutors(f"the driver had not read them within {bounds.seconds * 1000:.0f} ms")
         tables.append(rows)
     found = pa.concat_tables([scan.schema.empty_table(), *tables])
     columns_of_batch = [column.combine_chunks() for column in found.columns]

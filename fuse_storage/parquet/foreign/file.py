@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fuse_storage.errors import Corrupt
+from fuse_storage.errors import SYNC_HINT, Corrupt, NotFound
 from fuse_storage.store.abilities import object_meta
 from fuse_storage.store.ranges import ObjectMeta
 from fuse_storage.store.store import Store
@@ -35,7 +35,10 @@ class ForeignFile:
         By its size, and its ETag; by when it was written where one of the two has no ETag. ``BlockSeals.java`` tells
         it in the same way.
         """
-        meta = object_meta(store, key)
+        try:
+            meta = object_meta(store, key)
+        except NotFound as missing:
+            raise NotFound(f"{missing}, although the table refers to it; {SYNC_HINT}") from missing
         if meta.size != self.size or self._is_other_version(meta):
             raise Corrupt(
                 f"{store.url}/{key} has changed since it was attached, so that the rows of this snapshot may be gone: "

@@ -114,9 +114,8 @@ def parse_footer(data: bytes, where: str) -> ForeignFooter:
             _number(group[3]), tuple(_chunk(chunk, number, orders, where) for number, chunk in enumerate(group[1]))
         )
         for group in members.get(4, [])
+        if _number(group[3])  # some writers make groups without rows, whose chunks may say anything
     )
-    # Some writers make row groups without rows: they hold nothing, and their chunks may say anything.
-    groups = tuple(group for group in groups if group.row_count)
     if any([chunk.codec for chunk in group.chunks] != [chunk.codec for chunk in groups[0].chunks] for group in groups):
         raise Unsupported(f"{where} has a column that is compressed in more than one way: rewrite it")
     said = {_bytes(pair[1]): _bytes(pair.get(2, b"")) for pair in members.get(5, [])}

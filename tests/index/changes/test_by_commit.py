@@ -57,6 +57,21 @@ def test_a_copy_by_key_follows_commit_by_commit() -> None:
         assert rows[0] == rows[1]
 
 
+def test_hot_rows_come_with_the_commit_that_tiers_them_for_who_leaves_the_tail_out() -> None:
+    table = created()
+    first = table.snapshot.id
+    table.append([{"id": n, "name": "a"} for n in range(8)], hot=False)
+    for n in (20, 21):
+        table.append([{"id": n, "name": "hot"}], hot=True)
+    table.tier()
+    tiered = table.version
+    table.append([{"id": 30, "name": "hot"}], hot=True)
+    base = fuse.open_table(table.stored.store, tail=False)
+    told = base.changes(first).by_commit().to_arrow().to_pylist()
+    assert sorted((row["_commit_version"], row["id"]) for row in told if row["id"] > 8) == [(tiered, 20), (tiered, 21)]
+    assert len(told) == base.changes(first).count() == base.count() == 10
+
+
 def test_what_cannot_be_told_is_refused() -> None:
     table = created()
     first = table.snapshot.id

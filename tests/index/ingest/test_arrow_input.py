@@ -104,3 +104,6 @@ def test_categories_of_polars_are_texts() -> None:
     ]:
         write(frame)
         assert sorted(written.to_arrow().to_pylist(), key=lambda row: row["id"]) == frame.to_dicts()
+    kinds = pl.Series("_change_type", ["delete", "insert", "update_postimage"], dtype=pl.Categorical)
+    keyed.apply(frame.with_columns(kinds))
+    assert sorted(keyed.to_arrow()["id"].to_pylist()) == [2, 3]

@@ -54,12 +54,17 @@ def test_files_that_the_source_collected_are_told_with_what_to_do(tmp_path: Path
     place = str(tmp_path / "lake")
     write_deltalake(place, ROWS)
     table = fuse.attach(place, tmp_path / "table", format="delta")
+    table.create_index("by_s", "bloom", ["s"])
     write_deltalake(place, ROWS, mode="append")
     DeltaTable(place).optimize.compact()
     DeltaTable(place).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
 
-    with pytest.raises(fuse.NotFound, match=r"there is no such file.*deleted or moved at the source, sync the table$"):
-        table.to_arrow()
+    told = r"there is no such file, although the table refers to it; sync the table if .* bring it back if"
+    for read in (lambda: table.to_arrow(), lambda: table.to_arrow("s = '5'"), lambda: table.count("id = 5")):
+        with pytest.raises(fuse.NotFound, match=told):
+            read()
+    with pytest.warns(fuse.PluginWarning, match=told):
+        table.create_index("by_id", "bloom", ["id"])
     table.sync()
     assert table.count() == 200
     with pytest.raises(
@@ -70,6 +75,19 @@ def test_files_that_the_source_collected_are_told_with_what_to_do(tmp_path: Path
         Path(file).unlink()
     with pytest.raises(fuse.NotFound, match=r"the newest version of .*lake lists it: bring it back there"):
         fuse.attach(place, tmp_path / "other", format="delta")
+
+
+def test_a_version_whose_log_was_cleaned_up_is_told(tmp_path: Path) -> None:
+    place = tmp_path / "lake"
+    for _ in range(3):
+        write_deltalake(str(place), ROWS, mode="append")
+    table = fuse.attach(place, tmp_path / "table", format="delta")
+    DeltaTable(str(place)).create_checkpoint()
+    for version in (0, 1):
+        (place / "_delta_log" / f"{version:020}.json").unlink()
+    with pytest.raises(fuse.StorageError, match=r"lake has no log of version 0 any more: .*sync to a later version$"):
+        table.sync(to=0)
+    assert table.sync(to=2).rows == 300
 
 
 def test_a_log_that_deltalake_cannot_read_is_told_without_its_frames(tmp_path: Path) -> None:

@@ -156,6 +156,16 @@ RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), pa.array(
             pa.string(),
             ["a", None, None],
         ),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([1, None, 0]), pa.array([[1], [2, None]], pa.list_(pa.int32()))),
+            pa.list_(pa.int64()),
+            [[2, None], None, [1]],
+        ),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([0, 0]), pa.array([{"x": 1}], pa.struct([("x", pa.int16())]))),
+            pa.struct([("x", pa.int32()), ("y", pa.string())]),
+            [{"x": 1, "y": None}] * 2,
+        ),
         (pa.array(["a"], pa.large_string()), pa.string(), ["a"]),
         (pa.array(["a"], pa.string_view()), pa.string(), ["a"]),
         (pa.array([b"ab"], pa.binary(2)), pa.binary(), [b"ab"]),
