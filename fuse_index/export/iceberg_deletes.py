@@ -33,7 +33,7 @@ _WRITE_THREADS = 8
 
 @dataclass(frozen=True)
 class DeleteFile:
-    """A file of deleted rows. ``block``: which of the data files they are of; ``url``: of that one.
+    """A file of deleted rows. ``url``: of the data file that they are of.
 
     ``content``: bytes of the deletion vector, which begins after Puffin's magic number; 0 in a Parquet file.
     """
@@ -41,7 +41,6 @@ class DeleteFile:
     key: str
     size: int
     content: int
-    block: int
     url: str
     row_count: int
 
@@ -90,10 +89,7 @@ def write_delete_files(files: LiveFiles, folder: str, as_vectors: bool) -> list[
     with ThreadPoolExecutor(_WRITE_THREADS, "fuse-export") as pool:
         known |= dict(zip((stems[number] for number in missing), pool.map(write, missing), strict=True))
     deleted_counts = files.blocks.row_counts - files.blocks.live_row_counts
-    return [
-        DeleteFile(*known[stem], number, files.urls[number], int(deleted_counts[number]))
-        for number, stem in stems.items()
-    ]
+    return [DeleteFile(*known[stem], files.urls[number], int(deleted_counts[number])) for number, stem in stems.items()]
 
 
 def _list(store: Store, folder: str, suffix: str) -> dict[str, tuple[str, int, int]]:
