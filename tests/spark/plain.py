@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.pruning.explanation import Explanation, Totals
+from fuse_index.spark.native.column_estimates import ColumnEstimate
 from fuse_index.spark.native.file_listing import pack_file_listing
 from fuse_index.spark.native.planner_callback import AggregateReply, PlannerCallback, PruneReply, RefreshReply
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
@@ -43,6 +44,9 @@ class Judge:
     def answer_aggregate(self, question: Mapping[str, Any]) -> AggregateReply:
         return AggregateReply(self.say(question["filters"]), None, NOTHING)
 
+    def column_statistics(self, question: Mapping[str, Any]) -> dict[str, ColumnEstimate]:
+        return {}
+
     def may_prune_by_keys(self, question: Mapping[str, Any]) -> list[bool]:
         return [True] * len(question["keys"])
 
@@ -62,7 +66,8 @@ def write(folder: Path, tables: Sequence[pa.Table], **options: Any) -> list[Path
 
 def listing(files: Sequence[Path]) -> bytes:
     sizes = np.array([file.stat().st_size for file in files], np.int64)
-    return pack_file_listing([f"file:{file}" for file in files], sizes, np.zeros(len(files), np.int64))
+    rows = np.array([pq.read_metadata(file).num_rows for file in files], np.int64)
+    return pack_file_listing([f"file:{file}" for file in files], sizes, rows, np.zeros(len(files), np.int64))
 
 
 def read(

@@ -34,7 +34,7 @@ public class Constants {
   }
 
   /** Days and times come as their numbers, bytes as hex. */
-  private static Object value(String text, DataType type) {
+  public static Object value(String text, DataType type) {
     if (text == null) return null;
     if (type instanceof StringType) return UTF8String.fromString(text);
     if (type instanceof BooleanType) return Boolean.valueOf(text);

@@ -17,6 +17,8 @@ public class FileListing {
   private final ByteBuffer bytes;
   private final int fileCount;
   private final String prefix;
+  private final int sizesOffset;
+  private final int rowsOffset;
   private final int sealsOffset;
   private final int modifiedOffset;
   private final int endsOffset;
@@ -34,7 +36,7 @@ public class FileListing {
   private final JsonNode deleted;
 
   /**
-   * int count, int length of the prefix, prefix, count long sizes, count long seals, count long times, count int ends of names, names;
+   * int count, int length of the prefix, prefix, count long sizes, count long numbers of rows, count long seals, count long times, count int ends of names, names;
    * big-endian, UTF-8. Then, where some files are not ours, JSON: {"columns": [names], "partly": [names], "values": [[texts], ...],
    * "etags": [texts]}, and where rows of some no longer count, {"deleted": [base 64 of a deflated vector, or null, ...]}.
    */
@@ -43,8 +45,9 @@ public class FileListing {
     fileCount = bytes.getInt(0);
     int prefixLength = bytes.getInt(4);
     prefix = new String(packed, 8, prefixLength, StandardCharsets.UTF_8);
-    int sizesOffset = 8 + prefixLength;
-    sealsOffset = sizesOffset + 8 * fileCount;
+    sizesOffset = 8 + prefixLength;
+    rowsOffset = sizesOffset + 8 * fileCount;
+    sealsOffset = rowsOffset + 8 * fileCount;
     modifiedOffset = sealsOffset + 8 * fileCount;
     endsOffset = modifiedOffset + 8 * fileCount;
     namesOffset = endsOffset + 4 * fileCount;
@@ -91,7 +94,10 @@ public class FileListing {
 
   public long totalBytes() { return totalBytes; }
 
-  public long fileSize(int file) { return bytes.getLong(sealsOffset - 8 * fileCount + 8 * file); }
+  public long fileSize(int file) { return bytes.getLong(sizesOffset + 8 * file); }
+
+  /** The rows of the file that count. */
+  public long rows(int file) { return bytes.getLong(rowsOffset + 8 * file); }
 
   /** The checksum in the seal of the block; 0 if it is not known. */
   public long seal(int file) { return bytes.getLong(sealsOffset + 8 * file); }

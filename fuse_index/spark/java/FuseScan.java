@@ -4,7 +4,6 @@ import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
-import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -33,17 +32,6 @@ import scala.collection.immutable.Seq;
 
 /** A scan of some columns of one snapshot. Asked for its partitions, it asks Python which blocks may hold an answer. */
 public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filtering, Batch {
-  /** What Spark plans joins by: the size of the blocks that votes left. */
-  public static class Size implements Statistics {
-    private final long bytes;
-
-    public Size(long bytes) { this.bytes = bytes; }
-
-    public OptionalLong sizeInBytes() { return OptionalLong.of(bytes); }
-
-    public OptionalLong numRows() { return OptionalLong.empty(); }
-  }
-
   private static final double PAGES_OF_ZONE = 8.0;
   /** A scan waits for keys of joins only if reading costs at least as much as reading so many bytes: to wait costs some hundredths of a second. */
   private static final String LEAST_BYTES = "spark.fuse.index.join.minScanBytes";
@@ -73,6 +61,10 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** What reading costs by these votes. */
   private BlockMask costedVotes;
   private long cost;
+  /** What Spark was told about these votes. */
+  private BlockMask estimatedVotes;
+  private Statistics estimate;
+  private boolean estimateHasColumns;
   private PartitionReaderFactory readerFactory;
 
   /** `readSchema`: some of the table's columns, of which nested fields may be left out, and perhaps `_metadata`. */
@@ -255,7 +247,30 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return createReaderFactory().supportColumnarReads(null) ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
   }
 
-  public Statistics estimateStatistics() { return new Size(readBytes(votes())); }
+  /** Of what votes left, which is more rows than the filters are true on. Asked for by each plan that Spark tries. */
+  public synchronized Statistics estimateStatistics() {
+    BlockMask votes = votes();
+    if (votes == estimatedVotes && (estimateHasColumns || !ScanStatistics.asksForColumns())) return estimate;
+    String pruning = request();
+    Json request = new Json().json(pruning.substring(0, pruning.length() - 1)).key("statistics").open('[');
+    for (String name : columns.fieldNames()) request.text(name);
+    estimate = ScanStatistics.of(readBytes(votes), readRows(votes), snapshot.callbackKey, request.close(']').close('}').toString(), columns);
+    estimateHasColumns = ScanStatistics.asksForColumns();
+    estimatedVotes = votes.refusal() == null ? votes : null;
+    return estimate;
+  }
+
+  /** The rows of the blocks that are read; of one that is read in part as many as it has bytes of it. */
+  private long readRows(BlockMask votes) {
+    double rows = 0.0;
+    for (Integer block : blocks(votes)) {
+      long bytes = 0L;
+      for (long[] range : votes.ranges(block.intValue())) bytes += range[1];
+      double share = bytes == 0L ? 1.0 : Math.min(1.0, (double) bytes / snapshot.listing.fileSize(block.intValue()));
+      rows += snapshot.listing.rows(block.intValue()) * share;
+    }
+    return Math.round(rows);
+  }
 
   private long rangeBytes(BlockMask votes) {
     long bytes = 0L;

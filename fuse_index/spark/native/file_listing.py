@@ -42,6 +42,7 @@ class ForeignFiles:
 def pack_file_listing(
     paths: Sequence[str],
     sizes: npt.NDArray[np.int64],
+    row_counts: npt.NDArray[np.int64],
     seals: npt.NDArray[np.int64],
     foreign: ForeignFiles | None = None,
     deleted: Mapping[int, npt.NDArray[np.bool_]] | None = None,
@@ -49,9 +50,9 @@ def pack_file_listing(
     """Pack the files of a snapshot as ``FileListing.java`` reads them, in the order of its blocks.
 
     ``foreign``: where some are not our own. ``paths``: n names that Hadoop opens. ``sizes``: their bytes, int64,
-    shape (n,). ``seals``: the checksums in their seals, by which they are known, int64, shape (n,); 0 where that is
-    not known. ``deleted``: of files with rows that do not count, by position, bool, shape (rows,), True where one does
-    not.
+    shape (n,). ``row_counts``: how many of their rows count, int64, shape (n,). ``seals``: the checksums in their
+    seals, by which they are known, int64, shape (n,); 0 where that is not known. ``deleted``: of files with rows that
+    do not count, by position, bool, shape (rows,), True where one does not.
     """
     if not paths:
         return bytes(8)
@@ -70,6 +71,7 @@ def pack_file_listing(
             counts.astype(">i4").tobytes(),
             prefix,
             sizes.astype(">i8").tobytes(),
+            row_counts.astype(">i8").tobytes(),
             seals.astype(">i8").tobytes(),
             modified.astype(">i8").tobytes(),
             ends.astype(">i4").tobytes(),
@@ -134,12 +136,16 @@ def list_foreign_files(table: StoredTable) -> ForeignFiles:
 
 def constant_text(value: Any, data_type: pa.DataType) -> str | None:
     """A value that a block's row holds for a column, as ``Constants.java`` reads it: days and times as numbers."""
-    scalar = storage.decode_constant(value, data_type)
+    return catalyst_text(storage.decode_constant(value, data_type))
+
+
+def catalyst_text(scalar: pa.Scalar) -> str | None:
+    """A value as ``Constants.java`` reads it; None for NULL."""
     if not scalar.is_valid:
         return None
-    if pa.types.is_date(data_type):
+    if pa.types.is_date(scalar.type):
         return str(scalar.cast(pa.int32()).as_py())
-    if pa.types.is_timestamp(data_type):
+    if pa.types.is_timestamp(scalar.type):
         return str(scalar.cast(pa.int64()).as_py())
     found = scalar.as_py()
     if isinstance(found, bytes):

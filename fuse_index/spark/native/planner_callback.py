@@ -12,7 +12,7 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from math import inf
 from threading import Lock
@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from fuse_index.errors import FuseIndexError, InputError
 from fuse_index.pruning.explanation import Explanation
+from fuse_index.spark.native.column_estimates import ColumnEstimate
 from fuse_storage import StorageError
 
 _logger = logging.getLogger("fuse_index.spark")
@@ -135,6 +136,10 @@ class Planner(Protocol):
         """
         ...
 
+    def column_statistics(self, request: Mapping[str, Any]) -> Mapping[str, ColumnEstimate]:
+        """For each column of ``statistics`` what an optimizer may know of it in the blocks that the filters leave."""
+        ...
+
     def may_prune_by_keys(self, request: Mapping[str, Any]) -> Sequence[bool]:
         """For each term of ``keys``: whether blocks may be left out by the values that a join finds for it."""
         ...
@@ -150,8 +155,8 @@ class PlannerCallback:
     A reply begins with byte 1, the number of blocks and a bit for each; or it is byte 0 and the reason why there is no
     mask. To a scan follow, as ints, how many zones are read, how many there are, how many rows match for certain, how
     many are named, and how many ranges; then each range, as longs: block, first byte, number of bytes. All big-endian.
-    Rows are byte 1 and an Arrow stream, and are not remembered. Of keys of joins it is told by byte 1, and
-    for each by byte 1 if it may leave out blocks, else by 0.
+    Rows are byte 1 and an Arrow stream, and are not remembered; statistics of columns are byte 1 and JSON. Of keys of
+    joins it is told by byte 1, and for each by byte 1 if it may leave out blocks, else by 0.
     """
 
     MAX_REMEMBERED_PRUNINGS: ClassVar[int] = 256
@@ -188,6 +193,9 @@ class PlannerCallback:
             )
         if "columns" in request:
             return b"\1" + self._planner.read_rows(request)
+        if "statistics" in request:
+            columns = self._planner.column_statistics(request)
+            return b"\1" + json.dumps({name: asdict(estimate) for name, estimate in columns.items()}).encode()
         if "keys" in request:
             # Who said no may have had no time: it costs little to ask again.
             return self._keys.get(

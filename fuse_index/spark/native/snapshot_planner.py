@@ -28,6 +28,7 @@ from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
 from fuse_index.reasons import Reason
+from fuse_index.spark.native.column_estimates import ColumnEstimate, estimate_columns
 from fuse_index.spark.native.driver_rows import RowBounds, certain_row_count, named_row_count, read_rows
 from fuse_index.spark.native.file_listing import list_deleted_rows, list_foreign_files, pack_file_listing
 from fuse_index.spark.native.join_keys import may_prune_by_keys
@@ -124,6 +125,11 @@ class SnapshotPlanner:
         plan, engine = self._small_plans.get(_plan_key(request), lambda: self._plan(request))
         bounds = RowBounds(request["max_bytes"], request["seconds"], request["exact"])
         return read_rows(plan, request["columns"], engine.functions, bounds)
+
+    def column_statistics(self, request: Mapping[str, Any]) -> dict[str, ColumnEstimate]:
+        plan, _ = self._small_plans.get(_plan_key(request), lambda: self._plan(request))
+        left = np.flatnonzero(plan.block_mask[plan.blocks.ordinals])
+        return estimate_columns(plan.blocks.take(left), request["statistics"])
 
     def may_prune_by_keys(self, request: Mapping[str, Any]) -> list[bool]:
         table, _, engine = self._decode(request)
@@ -222,7 +228,8 @@ class SnapshotPlanner:
         foreign = list_foreign_files(table) if blocks.foreign.mask.any() else None
         seals = np.where(blocks.foreign.mask, 0, blocks.seals)  # theirs is of the footer, which Spark's reader reads
         hadoop_paths = [_hadoop_path(path, scheme) for path in paths]
-        return pack_file_listing(hadoop_paths, sizes, seals, foreign, list_deleted_rows(table))
+        deleted = list_deleted_rows(table)
+        return pack_file_listing(hadoop_paths, sizes, blocks.live_row_counts, seals, foreign, deleted)
 
 
 def _term_or_none(tree: CatalystTree, table: StoredTable, context: Context) -> Term | None:

@@ -134,9 +134,9 @@ def test_blocks_that_change_places_after_they_were_read_are_an_error(lenient: Sp
 
 def test_blocks_of_a_table_that_remembers_no_seals_are_read(lenient: SparkSession, table: Table) -> None:
     url = table.stored.store.url
-    listing = pack_file_listing(
-        [f"file:{path}" for path in block_paths(table)], table.stored.blocks().sizes, np.zeros(2, np.int64)
-    )
+    blocks = table.stored.blocks()
+    paths = [f"file:{path}" for path in block_paths(table)]
+    listing = pack_file_listing(paths, blocks.sizes, blocks.row_counts, np.zeros(2, np.int64))
     assert np.count_nonzero(table.stored.blocks().seals) == 2
     scan = NativeScan("nobody", url, "main", "indexes", "s1", listing, table.stored.snapshot.schema)
     swap(*block_paths(table))
