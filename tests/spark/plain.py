@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.pruning.explanation import Explanation, Totals
 from fuse_index.spark.native.column_estimates import ColumnEstimate
-from fuse_index.spark.native.file_listing import pack_file_listing
+from fuse_index.spark.native.file_listing import ListedFiles, pack_file_listing
 from fuse_index.spark.native.planner_callback import AggregateReply, PlannerCallback, PruneReply, RefreshReply
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 from fuse_index.spark.native.request_server import serve_requests
@@ -67,7 +67,9 @@ def write(folder: Path, tables: Sequence[pa.Table], **options: Any) -> list[Path
 def listing(files: Sequence[Path]) -> bytes:
     sizes = np.array([file.stat().st_size for file in files], np.int64)
     rows = np.array([pq.read_metadata(file).num_rows for file in files], np.int64)
-    return pack_file_listing([f"file:{file}" for file in files], sizes, rows, np.zeros(len(files), np.int64))
+    return pack_file_listing(
+        ListedFiles([f"file:{file}" for file in files], sizes, rows, np.zeros(len(files), np.int64))
+    )
 
 
 def read(

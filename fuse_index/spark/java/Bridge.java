@@ -103,6 +103,7 @@ public class Bridge {
     rules.add(new PruneRule<LogicalPlan>());
     rules.add(new RuntimePruneRule<LogicalPlan>());
     rules.add(new TopRule<LogicalPlan>());
+    rules.add(new PartitionedScanRule<LogicalPlan>());
     return rules;
   }
 

@@ -34,11 +34,13 @@ public class FileListing {
   private final JsonNode etags;
   /** Of each file its deletion vector, deflated, or null; null where every row of all counts. */
   private final JsonNode deleted;
+  public final PartitionKeys partitions;
 
   /**
    * int count, int length of the prefix, prefix, count long sizes, count long numbers of rows, count long seals, count long times, count int ends of names, names;
    * big-endian, UTF-8. Then, where some files are not ours, JSON: {"columns": [names], "partly": [names], "values": [[texts], ...],
-   * "etags": [texts]}, and where rows of some no longer count, {"deleted": [base 64 of a deflated vector, or null, ...]}.
+   * "etags": [texts]}, where rows of some no longer count, {"deleted": [base 64 of a deflated vector, or null, ...]}, and where they are
+   * partitioned, {"partitions": what PartitionKeys reads}.
    */
   public FileListing(byte[] packed) throws IOException {
     bytes = ByteBuffer.wrap(packed);
@@ -62,6 +64,7 @@ public class FileListing {
     constants = rest == null ? null : rest.get("values");
     etags = rest == null ? null : rest.get("etags");
     deleted = rest == null ? null : rest.get("deleted");
+    partitions = new PartitionKeys(rest == null ? null : rest.get("partitions"));
   }
 
   /** Whether rows of some file no longer count. */

@@ -93,6 +93,26 @@ public class FileRange {
     long total = 0L;
     for (FileRange range : ranges) total += range.length + openCost;
     long most = FilePartition.maxSplitBytes(session, new Total(total));
+    List<PartitionedFile> files = files(session, ranges, most, metadata);
+    if (files.isEmpty()) return new InputPartition[0];
+    int byBytes = FilePartition.getFilePartitions(session, ScalaLists.toScala(files), most).length();
+    int atOnce = tasksAtOnce(session);
+    if (byBytes > atOnce && total / atOnce <= MAX_OPENING * most) {
+      FilePartition[] few = balanced(files, atOnce, openCost);
+      if (bytes(few[0]) <= session.sessionState().conf().filesMaxPartitionBytes()) return few;
+    }
+    int rounds = (byBytes + atOnce - 1) / atOnce;
+    return balanced(files, byBytes <= atOnce ? byBytes : Math.min(rounds * atOnce, files.size()), openCost);
+  }
+
+  /** How many tasks of a scan Spark plans to run at once. */
+  public static int tasksAtOnce(SparkSession session) {
+    scala.Option<Object> wanted = session.sessionState().conf().filesMinPartitionNum();
+    return Math.max(1, wanted.isDefined() ? ((Integer) wanted.get()).intValue() : session.leafNodeDefaultParallelism());
+  }
+
+  /** These ranges as Spark's reader wants them, the largest first, none of more than so many bytes. */
+  public static List<PartitionedFile> files(SparkSession session, List<FileRange> ranges, long most, FileMetadata metadata) {
     List<FileRange> parts = new ArrayList<FileRange>();
     for (FileRange range : ranges) {
       for (long from = 0L; from < range.length; from += most) {
@@ -108,16 +128,7 @@ public class FileRange {
       times = FileMetadata.modificationTimes(session.sessionState().newHadoopConf(), paths);
     }
     for (FileRange part : parts) files.add(part.partitionedFile(metadata, (Long) times.get(part.path)));
-    if (files.isEmpty()) return new InputPartition[0];
-    int byBytes = FilePartition.getFilePartitions(session, ScalaLists.toScala(files), most).length();
-    scala.Option<Object> wanted = session.sessionState().conf().filesMinPartitionNum();
-    int atOnce = Math.max(1, wanted.isDefined() ? ((Integer) wanted.get()).intValue() : session.leafNodeDefaultParallelism());
-    if (byBytes > atOnce && total / atOnce <= MAX_OPENING * most) {
-      FilePartition[] few = balanced(files, atOnce, openCost);
-      if (bytes(few[0]) <= session.sessionState().conf().filesMaxPartitionBytes()) return few;
-    }
-    int rounds = (byBytes + atOnce - 1) / atOnce;
-    return balanced(files, byBytes <= atOnce ? byBytes : Math.min(rounds * atOnce, files.size()), openCost);
+    return files;
   }
 
   private static long bytes(FilePartition partition) {

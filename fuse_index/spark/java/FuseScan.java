@@ -2,7 +2,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import org.apache.spark.network.util.JavaUtils;
@@ -33,6 +35,8 @@ import scala.collection.immutable.Seq;
 /** A scan of some columns of one snapshot. Asked for its partitions, it asks Python which blocks may hold an answer. */
 public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filtering, Batch {
   private static final double PAGES_OF_ZONE = 8.0;
+  /** The place of `keyGroupedPartitioning` among what a DataSourceV2ScanRelation is made of. */
+  private static final int KEY_GROUPED_PARTITIONING = 3;
   /** A scan waits for keys of joins only if reading costs at least as much as reading so many bytes: to wait costs some hundredths of a second. */
   private static final String LEAST_BYTES = "spark.fuse.index.join.minScanBytes";
   private static final String DEFAULT_LEAST_BYTES = "33554432";
@@ -51,6 +55,8 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private final Set<String> keyColumns;
   /** A bit for each block that may be read; null: all. */
   private final byte[] blockMask;
+  /** By these, under their stored names, each partition that a task reads has one value; empty: it has many. */
+  private final StructType partitionColumns;
   /** The filters, and what joins found out since: keys of their other side. */
   private volatile ScanFilters runtimeFilters;
   /** Whether joins have said by now what they found out. */
@@ -70,11 +76,11 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** `readSchema`: some of the table's columns, of which nested fields may be left out, and perhaps `_metadata`. */
   public FuseScan(SparkSession session, TableSnapshot snapshot, StructType readSchema) {
     this(session, snapshot, snapshot.readOrder(snapshot.ownColumns(readSchema)), new FileMetadata(snapshot.metadataColumn(readSchema)),
-        snapshot.readOrder(readSchema), new ScanFilters(Collections.<Expression>emptyList(), snapshot), null, Collections.<String>emptySet(), null);
+        snapshot.readOrder(readSchema), new ScanFilters(Collections.<Expression>emptyList(), snapshot), null, Collections.<String>emptySet(), null, new StructType());
   }
 
   private FuseScan(SparkSession session, TableSnapshot snapshot, StructType columns, FileMetadata metadata, StructType readSchema,
-      ScanFilters filters, String top, Set<String> keyColumns, byte[] blockMask) {
+      ScanFilters filters, String top, Set<String> keyColumns, byte[] blockMask, StructType partitionColumns) {
     this.session = session;
     this.snapshot = snapshot;
     this.columns = columns;
@@ -85,6 +91,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     this.top = top;
     this.keyColumns = keyColumns;
     this.blockMask = blockMask;
+    this.partitionColumns = partitionColumns;
   }
 
   /** The scan of a plan that scans one of our tables; null of any other. */
@@ -121,18 +128,18 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** The same scan of another version of the table, with the same columns. */
   public FuseScan at(TableSnapshot other) {
-    return new FuseScan(session, other, columns, metadata, readSchema, new ScanFilters(filters.expressions, other), top, keyColumns, null);
+    return new FuseScan(session, other, columns, metadata, readSchema, new ScanFilters(filters.expressions, other), top, keyColumns, null, partitionColumns);
   }
 
   /** The same scan, of rows that have these keys of joins, `column IN (...)`, which were known before it is planned. */
   public FuseScan withKeys(List<Expression> memberships) {
     Set<String> columnsOfKeys = new HashSet<String>(keyColumns);
     for (Expression membership : memberships) columnsOfKeys.add(((Attribute) membership.references().head()).name());
-    return new FuseScan(session, snapshot, columns, metadata, readSchema, filters.and(memberships, snapshot), top, columnsOfKeys, blockMask);
+    return new FuseScan(session, snapshot, columns, metadata, readSchema, filters.and(memberships, snapshot), top, columnsOfKeys, blockMask, partitionColumns);
   }
 
   private FuseScan with(StructType schema, ScanFilters conditions, String first, byte[] mask) {
-    return new FuseScan(session, snapshot, columns, metadata, schema, conditions, first, keyColumns, mask);
+    return new FuseScan(session, snapshot, columns, metadata, schema, conditions, first, keyColumns, mask, partitionColumns);
   }
 
   /** The same scan, with the parts of `_metadata` and of columns that are partly constant in their places; itself if there are none. */
@@ -143,10 +150,42 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return with(schemaWith(metadata), filters, top, blockMask);
   }
 
+  /** The plan `relation` over the same scan, whose tasks read one value of each of these columns of it. */
+  public LogicalPlan keyedIn(LogicalPlan relation, List<Attribute> keys) {
+    FuseScan keyed = new FuseScan(session, snapshot, columns, metadata, readSchema, filters, top, keyColumns, blockMask, stored(keys));
+    Object[] arguments = new Object[relation.productArity()];
+    for (int i = 0; i < arguments.length; i++) arguments[i] = relation.productElement(i) == this ? keyed : relation.productElement(i);
+    arguments[KEY_GROUPED_PARTITIONING] = scala.Option.apply(ScalaLists.toScala(keys));
+    return (LogicalPlan) relation.makeCopy(arguments);
+  }
+
+  /** Columns of the table, by the names that files have for them. */
+  private StructType stored(List<Attribute> keys) {
+    StructType named = new StructType();
+    for (Attribute key : keys) named = named.add(snapshot.schema.apply(key.name()));
+    return snapshot.stored(named);
+  }
+
+  public boolean isKeyed() { return partitionColumns.length() > 0; }
+
+  /** Whether each file that is of a partition has one value of this column. */
+  public boolean isPartitionedBy(String column) {
+    scala.Option<Object> position = snapshot.schema.getFieldIndex(column);
+    return position.isDefined() && snapshot.listing.partitions.has(snapshot.storedSchema.fields()[((Integer) position.get()).intValue()].name());
+  }
+
+  /** How many different values of these columns are read; -1 where a file may have many. */
+  public int partitionCount(List<Attribute> keys) {
+    Set<InternalRow> found = snapshot.listing.partitions.distinct(blocks(votes()), stored(keys));
+    return found == null ? -1 : found.size();
+  }
+
+  public int tasksAtOnce() { return FileRange.tasksAtOnce(session); }
+
   /** The same scan of flat columns, and which of its rows no longer count. */
   public FuseScan tellingDeletedRows() {
     FileMetadata telling = metadata.tellingDeletedRows();
-    return new FuseScan(session, snapshot, columns, telling, schemaWith(telling), filters, top, keyColumns, blockMask);
+    return new FuseScan(session, snapshot, columns, telling, schemaWith(telling), filters, top, keyColumns, blockMask, partitionColumns);
   }
 
   private StructType schemaWith(FileMetadata parts) {
@@ -348,7 +387,14 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     List<Integer> blocks = blocks(votes);
     snapshot.listing.checkDeletedRowsAreTold(blocks, metadata);
     BlockSeals.verify(session.sessionState().newHadoopConf(), snapshot.listing, blocks);
-    return FileRange.partitions(session, ranges(votes, blocks), metadata);
+    if (!isKeyed() || snapshot.listing.partitions.distinct(blocks, partitionColumns) == null) return FileRange.partitions(session, ranges(votes, blocks), metadata);
+    Map<InternalRow, List<FileRange>> ranges = new LinkedHashMap<InternalRow, List<FileRange>>();
+    for (Integer block : blocks) {
+      InternalRow key = snapshot.listing.partitions.of(block.intValue(), partitionColumns);
+      if (!ranges.containsKey(key)) ranges.put(key, new ArrayList<FileRange>());
+      ((List<FileRange>) ranges.get(key)).addAll(ranges(votes, Collections.singletonList(block)));
+    }
+    return KeyedFilePartition.partitions(session, ranges, metadata);
   }
 
   public synchronized PartitionReaderFactory createReaderFactory() {
@@ -368,7 +414,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     if (!(other instanceof FuseScan)) return false;
     FuseScan that = (FuseScan) other;
     return snapshot.equals(that.snapshot) && readSchema.equals(that.readSchema) && Objects.equals(runtimeFilters.json, that.runtimeFilters.json)
-        && Objects.equals(top, that.top) && Arrays.equals(blockMask, that.blockMask);
+        && Objects.equals(top, that.top) && Arrays.equals(blockMask, that.blockMask) && partitionColumns.equals(that.partitionColumns);
   }
 
   public int hashCode() { return Objects.hash(new Object[] {snapshot, columns}); }

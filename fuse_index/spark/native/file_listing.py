@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.expressions.types import spark_type_name
-from fuse_storage import Field, SchemaError, StoredTable, live_row_masks
+from fuse_storage import Field, PartitionSpec, SchemaError, StoredTable, live_row_masks
 
 _PLAIN_TEXT = re.compile(r"[\w .,:;/@+-]*")
 """Text that is the same between quotes whatever a session makes of quotes, backslashes and variables."""
@@ -39,21 +39,46 @@ class ForeignFiles:
     constants: Mapping[str, Sequence[str | Literal[False] | None]]
 
 
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """Columns of which each file has one value.
+
+    ``columns``: their stored names. ``values``: of each partition a value for each column, as ``Constants.java`` reads
+    it. ``numbers``: of each file the number of its partition in ``values``, None where it may hold rows of many.
+    """
+
+    columns: Sequence[str]
+    values: Sequence[Sequence[str | None]]
+    numbers: Sequence[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFiles:
+    """The n files of a snapshot, in the order of its blocks.
+
+    ``paths``: names that Hadoop opens. ``sizes``: their bytes, int64, shape (n,). ``row_counts``: how many of their
+    rows count, int64, shape (n,). ``seals``: the checksums in their seals, by which they are known, int64, shape (n,);
+    0 where that is not known.
+    """
+
+    paths: Sequence[str]
+    sizes: npt.NDArray[np.int64]
+    row_counts: npt.NDArray[np.int64]
+    seals: npt.NDArray[np.int64]
+
+
 def pack_file_listing(
-    paths: Sequence[str],
-    sizes: npt.NDArray[np.int64],
-    row_counts: npt.NDArray[np.int64],
-    seals: npt.NDArray[np.int64],
+    files: ListedFiles,
     foreign: ForeignFiles | None = None,
     deleted: Mapping[int, npt.NDArray[np.bool_]] | None = None,
+    partitions: Partitions | None = None,
 ) -> bytes:
-    """Pack the files of a snapshot as ``FileListing.java`` reads them, in the order of its blocks.
+    """Pack the files of a snapshot as ``FileListing.java`` reads them.
 
-    ``foreign``: where some are not our own. ``paths``: n names that Hadoop opens. ``sizes``: their bytes, int64,
-    shape (n,). ``row_counts``: how many of their rows count, int64, shape (n,). ``seals``: the checksums in their
-    seals, by which they are known, int64, shape (n,); 0 where that is not known. ``deleted``: of files with rows that
-    do not count, by position, bool, shape (rows,), True where one does not.
+    ``foreign``: where some are not our own. ``deleted``: of files with rows that do not count, by position, bool, shape
+    (rows,), True where one does not. ``partitions``: where files are partitioned.
     """
+    paths = files.paths
     if not paths:
         return bytes(8)
     first, last = min(paths), max(paths)
@@ -65,14 +90,14 @@ def pack_file_listing(
     ends = np.cumsum([len(name) for name in names])
     counts = np.array([len(paths), len(prefix)])
     modified = np.zeros(len(paths), np.int64) if foreign is None else foreign.modified
-    more = _pack_more(len(paths), foreign, deleted or {})
+    more = _pack_more(len(paths), foreign, deleted or {}, partitions)
     return b"".join(
         [
             counts.astype(">i4").tobytes(),
             prefix,
-            sizes.astype(">i8").tobytes(),
-            row_counts.astype(">i8").tobytes(),
-            seals.astype(">i8").tobytes(),
+            files.sizes.astype(">i8").tobytes(),
+            files.row_counts.astype(">i8").tobytes(),
+            files.seals.astype(">i8").tobytes(),
             modified.astype(">i8").tobytes(),
             ends.astype(">i4").tobytes(),
             *names,
@@ -81,7 +106,12 @@ def pack_file_listing(
     )
 
 
-def _pack_more(count: int, foreign: ForeignFiles | None, deleted: Mapping[int, npt.NDArray[np.bool_]]) -> bytes:
+def _pack_more(
+    count: int,
+    foreign: ForeignFiles | None,
+    deleted: Mapping[int, npt.NDArray[np.bool_]],
+    partitions: Partitions | None,
+) -> bytes:
     found: dict[str, Any] = {}
     if foreign is not None:
         values = list(zip(*foreign.constants.values(), strict=True))
@@ -89,6 +119,8 @@ def _pack_more(count: int, foreign: ForeignFiles | None, deleted: Mapping[int, n
         found |= {"columns": list(foreign.constants), "partly": partly, "values": values, "etags": list(foreign.etags)}
     if deleted:
         found["deleted"] = [_pack_mask(deleted[file]) if file in deleted else None for file in range(count)]
+    if partitions is not None:
+        found["partitions"] = {"columns": partitions.columns, "values": partitions.values, "of": partitions.numbers}
     return json.dumps(found).encode() if found else b""
 
 
@@ -102,6 +134,30 @@ def list_deleted_rows(table: StoredTable) -> dict[int, npt.NDArray[np.bool_]]:
     Raises StorageError for a vector that cannot be read.
     """
     return {position: ~live for position, live in live_row_masks(table.blocks()).items()}
+
+
+def list_partitions(table: StoredTable, foreign: ForeignFiles | None) -> Partitions | None:
+    """What a listing says of partitions; None where there are none. ``foreign``: of a table that has such files.
+
+    Columns of which each file of somebody else has one value are as good as those that a table is partitioned by.
+    Raises Corrupt for a partition that no writer wrote.
+    """
+    spec = PartitionSpec.from_snapshot(table.snapshot)
+    if spec is not None:
+        texts = table.blocks().partitions
+        known = {text: number for number, text in enumerate(dict.fromkeys(each for each in texts if each is not None))}
+        values = [[catalyst_text(value) for value in spec.decode(text)] for text in known]
+        return Partitions(
+            [field.physical_name for field in spec.fields],
+            values,
+            [None if each is None else known[each] for each in texts],
+        )
+    constants = {} if foreign is None else {name: each for name, each in foreign.constants.items() if False not in each}
+    if not constants:
+        return None
+    rows = list(zip(*constants.values(), strict=True))
+    numbers = {row: number for number, row in enumerate(dict.fromkeys(rows))}
+    return Partitions(list(constants), [list(row) for row in numbers], [numbers[row] for row in rows])
 
 
 def hidden_column(table: StoredTable) -> str | None:

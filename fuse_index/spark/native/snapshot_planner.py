@@ -30,7 +30,13 @@ from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.column_estimates import ColumnEstimate, estimate_columns
 from fuse_index.spark.native.driver_rows import RowBounds, certain_row_count, named_row_count, read_rows
-from fuse_index.spark.native.file_listing import list_deleted_rows, list_foreign_files, pack_file_listing
+from fuse_index.spark.native.file_listing import (
+    ListedFiles,
+    list_deleted_rows,
+    list_foreign_files,
+    list_partitions,
+    pack_file_listing,
+)
 from fuse_index.spark.native.join_keys import may_prune_by_keys
 from fuse_index.spark.native.planner_callback import AggregateReply, LruCache, PruneReply, RefreshReply
 from fuse_index.spark.native.top_rows import decode_top_rows, keep_top_rows
@@ -228,8 +234,8 @@ class SnapshotPlanner:
         foreign = list_foreign_files(table) if blocks.foreign.mask.any() else None
         seals = np.where(blocks.foreign.mask, 0, blocks.seals)  # theirs is of the footer, which Spark's reader reads
         hadoop_paths = [_hadoop_path(path, scheme) for path in paths]
-        deleted = list_deleted_rows(table)
-        return pack_file_listing(hadoop_paths, sizes, blocks.live_row_counts, seals, foreign, deleted)
+        more = foreign, list_deleted_rows(table), list_partitions(table, foreign)
+        return pack_file_listing(ListedFiles(hadoop_paths, sizes, blocks.live_row_counts, seals), *more)
 
 
 def _term_or_none(tree: CatalystTree, table: StoredTable, context: Context) -> Term | None:

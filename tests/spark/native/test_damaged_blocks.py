@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from fuse_index import Table, create_table
 from fuse_index import spark as fuse_spark
-from fuse_index.spark.native.file_listing import pack_file_listing
+from fuse_index.spark.native.file_listing import ListedFiles, pack_file_listing
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 
 LENIENT = {
@@ -136,7 +136,7 @@ def test_blocks_of_a_table_that_remembers_no_seals_are_read(lenient: SparkSessio
     url = table.stored.store.url
     blocks = table.stored.blocks()
     paths = [f"file:{path}" for path in block_paths(table)]
-    listing = pack_file_listing(paths, blocks.sizes, blocks.row_counts, np.zeros(2, np.int64))
+    listing = pack_file_listing(ListedFiles(paths, blocks.sizes, blocks.row_counts, np.zeros(2, np.int64)))
     assert np.count_nonzero(table.stored.blocks().seals) == 2
     scan = NativeScan("nobody", url, "main", "indexes", "s1", listing, table.stored.snapshot.schema)
     swap(*block_paths(table))

@@ -1,7 +1,7 @@
 """Native reads on a standalone cluster, whose executors have never heard of our Java classes.
 
 Arguments: master, folder. Prints, as JSON, per way of executing, the ids that each question finds natively and in
-memory.
+memory; and of a partitioned table the groups of a query that shuffles nothing, with its plan.
 """
 
 import json
@@ -46,8 +46,18 @@ def main(master: str, folder: str) -> None:
         }
         for key in settings:
             spark.conf.unset(key)
-    print(json.dumps(told))
+    print(json.dumps({"ways": told, "partitioned": _group(spark, f"{folder}-partitioned")}))
     spark.stop()
+
+
+def _group(spark: SparkSession, folder: str) -> tuple[list[list[str | int]], str]:
+    spark.conf.set("spark.sql.sources.v2.bucketing.enabled", "true")
+    spark.conf.set("spark.sql.shuffle.partitions", "8")
+    rows = pa.concat_tables([numbers(block) for block in range(BLOCKS)])
+    create_table(folder, rows.schema, partition_by=["kind"]).append(rows)
+    groups = fuse_spark.read(spark, folder).groupBy("kind", "half").count().groupBy("kind").count()
+    found = [[row["kind"], row["count"]] for row in groups.collect()]
+    return sorted(found), str(groups._jdf.queryExecution().executedPlan().toString())
 
 
 if __name__ == "__main__":
