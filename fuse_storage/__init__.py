@@ -115,6 +115,7 @@ if TYPE_CHECKING:
         HOT_PROPERTIES,
         KNOWN_PROPERTIES,
         export_formats,
+        first_snapshot,
         update_properties,
     )
     from fuse_storage.maintenance.branches import (
@@ -135,6 +136,12 @@ if TYPE_CHECKING:
     )
     from fuse_storage.maintenance.key_operations import KeyOperations, key_operations, state_before
     from fuse_storage.maintenance.recover_refs import Recovery, recover_branches
+    from fuse_storage.maintenance.replace_table import (
+        abort_replacement,
+        can_be_replaced,
+        commit_replacement,
+        stage_replacement,
+    )
     from fuse_storage.maintenance.vacuum import VacuumResult, vacuum_table
     from fuse_storage.metadata.block_frame import BlockFrame
     from fuse_storage.metadata.file_ref import FileRef, new_id

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from fuse_storage.commit.segment_writer import WriteOptions
-from fuse_storage.commit.table_keys import cluster_column_ids
+from fuse_storage.commit.table_keys import cluster_column_ids, key_by
 from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError, StorageError
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, list_branch_names, next_timestamp
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, KEY_PROPERTY, SOURCE_PROPERTY, Snapshot
 from fuse_storage.metadata.tags import did_you_mean
-from fuse_storage.partitions.spec import PARTITION_PROPERTY
+from fuse_storage.partitions.spec import PARTITION_PROPERTY, partition_by
 from fuse_storage.schema.schema import Schema, check_names
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.store import Store
@@ -123,7 +123,13 @@ def export_formats(properties: Mapping[str, Any]) -> tuple[str, ...]:
     return names
 
 
-def first_snapshot(schema: pa.Schema, cluster_by: Sequence[str], properties: Mapping[str, Any]) -> Snapshot:
+def first_snapshot(
+    schema: pa.Schema,
+    cluster_by: Sequence[str],
+    properties: Mapping[str, Any],
+    key: Sequence[str] = (),
+    partitions: Sequence[str] = (),
+) -> Snapshot:
     """The snapshot that a new table begins with. Raises SchemaError, InvalidArgument."""
     new_schema, valid_properties = Schema.create(schema), validate_properties(properties)
     if not new_schema.fields:
@@ -131,7 +137,7 @@ def first_snapshot(schema: pa.Schema, cluster_by: Sequence[str], properties: Map
     check_names(new_schema.fields)
     method = valid_properties.get("cluster_method", CLUSTER_METHODS[0])
     all_fields = [part for field in new_schema.fields for part in field.walk()]
-    return Snapshot(
+    snapshot = Snapshot(
         id=new_id(),
         sequence=1,
         branch=MAIN_BRANCH,
@@ -146,6 +152,7 @@ def first_snapshot(schema: pa.Schema, cluster_by: Sequence[str], properties: Map
         cluster_ids=cluster_column_ids(new_schema, cluster_by, method),
         properties=valid_properties,
     )
+    return partition_by(key_by(snapshot, key), partitions)
 
 
 def update_properties(snapshot: Snapshot, updates: Mapping[str, Any], removals: Sequence[str] = ()) -> Snapshot:

@@ -23,7 +23,6 @@ from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, NEVER_SEEN, Sightin
 from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
 from fuse_storage.commit.sidecar_writer import SidecarBuilder, SidecarWriter
 from fuse_storage.commit.snapshot_hold import tag_snapshot
-from fuse_storage.commit.table_keys import key_by
 from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import AlreadyExists, Corrupt
 from fuse_storage.hot.chain import follow
@@ -43,7 +42,7 @@ from fuse_storage.metadata.tags import Tag
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.parquet.found_rows import RowRequest, read_found_rows
 from fuse_storage.parquet.pages import RowMask
-from fuse_storage.partitions.spec import PartitionSpec, partition_by
+from fuse_storage.partitions.spec import PartitionSpec
 from fuse_storage.primary_key.hidden_rows import open_segments
 from fuse_storage.schema.schema import Schema
 from fuse_storage.states import CommitReader, find_state, find_version, iterate_commits, resolve_state
@@ -88,7 +87,7 @@ class StoredTable:
         Raises AlreadyExists where there is anything, SchemaError and InvalidArgument for columns and properties.
         """
         store = open_store(store, options) if isinstance(store, str | Path) else store
-        snapshot = partition_by(key_by(first_snapshot(schema, cluster_by, properties or {}), key), partitions)
+        snapshot = first_snapshot(schema, cluster_by, properties or {}, key, partitions)
         branch = Branch(store, MAIN_BRANCH)
         raise_if_occupied(branch)
         entry = write_snapshot(store, snapshot, None)

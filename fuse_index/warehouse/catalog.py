@@ -19,6 +19,7 @@ from fuse_index.table.table import Table
 from fuse_index.warehouse.dropped import DroppedMixin
 from fuse_index.warehouse.handle import tables_within
 from fuse_index.warehouse.namespaces import NamespacesMixin
+from fuse_index.warehouse.replacement import Replacement, begin_replacement
 from fuse_storage import (
     CatalogTable,
     CommitUnknown,
@@ -81,8 +82,10 @@ class Catalog(NamespacesMixin, DroppedMixin):
     ) -> Table:
         """Create an empty table in a folder of its own. What is given is as in ``fuse_index.create_table``.
 
-        Of ``properties``, ``comment`` and ``owner`` are kept by the warehouse. ``replace``: a table of this name is
-        dropped in the same moment. Raises AlreadyExists, NotFound for its namespace, and as ``create_table`` does.
+        Of ``properties``, ``comment`` and ``owner`` are kept by the warehouse. ``replace``: a table of this name
+        becomes this one, and keeps its versions and tags; if it has another primary key, other partition columns or
+        somebody else's files, it is dropped in the same moment instead. Raises AlreadyExists, NotFound for its
+        namespace, and as ``create_table`` does.
         """
         keys: dict[str, Any] = {"key": key, "partition_by": partition_by, "primary_key": primary_key}
         staged = self.stage_table(identifier, schema, cluster_by, properties, replace=replace, **keys)
@@ -118,13 +121,17 @@ class Catalog(NamespacesMixin, DroppedMixin):
         partition_by: Sequence[str] = (),
         primary_key: Sequence[str] = (),
         replace: bool = False,
-    ) -> NewTable[Table]:
+    ) -> NewTable[Table] | Replacement:
         """Make a table that nobody sees before ``commit()``: rows can be written to its ``table`` until then.
 
         ``abort()`` removes it. It has a day. Raises as ``create_table`` does, as far as can be told before.
         """
         about, own = _split_properties(properties or {})
         arrow_schema, identity = arrow_input.resolve_arrow_schema(schema), table_key(key, primary_key)
+        if replace:
+            fresh = storage.first_snapshot(arrow_schema, cluster_by, own, identity, partition_by)
+            if (replacement := begin_replacement(self, identifier, fresh, about)) is not None:
+                return replacement
 
         def make(store: storage.Store) -> Table:
             layout = (tuple(cluster_by), own, None, identity, tuple(partition_by))

@@ -153,19 +153,19 @@ class DropIndex:
 class RestoreSnapshot:
     """Make the table what it was at another snapshot: rows, columns, definitions, properties.
 
-    What must only grow stays: ids of columns and rows, names that were ever used, versions of applications.
+    What only grows stays: ids of columns and rows, all names, versions of applications. ``force``: despite others.
     """
 
     old: Snapshot
+    force: bool = False
     name: str = "restore"
 
     def apply(self, draft: Draft) -> None:
         old, head = self.old, draft.head
         if old.id == head.id:
             return
-        if (
-            winner := draft.first_conflicting_commit(lambda before, after: not _only_sidecars_changed(before, after))
-        ) is not None:
+        winner = None if self.force else draft.first_conflicting_commit(_changes_more_than_sidecars)
+        if winner is not None:
             raise Conflict(f"the table was changed by {winner}: look at it again before it is replaced", str(winner))
         names = {
             column_id: tuple(dict.fromkeys([*head.names.get(column_id, ()), *old.names.get(column_id, ())]))
@@ -188,11 +188,11 @@ class RestoreSnapshot:
         draft.changed = True
 
 
-def _only_sidecars_changed(before: Snapshot, after: Snapshot) -> bool:
-    """Tell whether a commit changed nothing but what indexes know, and in which blocks rows are."""
+def _changes_more_than_sidecars(before: Snapshot, after: Snapshot) -> bool:
+    """Tell whether a commit changed more than what indexes know, and in which blocks rows are."""
     fields = ["row_count", "schema_id", "schemas", "definitions", "properties", "cluster_ids"]
     fields += [] if keeps_rows(before, after) else ["next_row_id", "block_count"]
-    return all(getattr(before, name) == getattr(after, name) for name in fields)
+    return any(getattr(before, name) != getattr(after, name) for name in fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
-from fuse_storage.errors import Conflict, FormatError, NotFound
+from fuse_storage.errors import Conflict, FormatError, NotFound, StorageError
 from fuse_storage.hot.tail import read_tail
 from fuse_storage.metadata.encoding import decode_checksummed_json, encode_checksummed_json, format_timestamp, utc_now
 from fuse_storage.metadata.file_ref import new_id
@@ -77,7 +77,8 @@ def hold_snapshot(store: Store, branch: str, entry: RefEntry) -> Iterator[None]:
     try:
         yield
     finally:
-        store.delete([key])
+        with suppress(StorageError):  # what was done stands, and the tag expires
+            store.delete([key])
 
 
 def _check_not_vacuumed(store: Store, branch: Branch, entry: RefEntry, tag_key: str) -> None:

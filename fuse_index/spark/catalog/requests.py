@@ -136,7 +136,8 @@ class CatalogRequests:
         """A table without a name, which rows are written to before it gets one."""
         parts, number = request_identifier(request), new_number()
         staged = stage(self.names, parts, parse_definition(request), request["mode"])
-        reference = TableReference(".".join(parts), staged.table.stored.store.url)
+        stored = staged.table.stored
+        reference = TableReference(".".join(parts), stored.store.url, branch=stored.branch)
         try:
             described = self.describe(reference, staged.table, number)
         except Exception:

@@ -194,13 +194,13 @@ def test_of_several_that_were_dropped_the_last_comes_back_or_the_one_that_is_nam
 
 
 def test_a_table_is_replaced_at_once(catalog: Catalog) -> None:
-    fill(catalog.create_table("t", SCHEMA), 1)
+    table = fill(catalog.create_table("t", SCHEMA), 1)
 
     catalog.create_table("t", "other STRING", replace=True)
     catalog.create_table("new", SCHEMA, replace=True)
 
     assert catalog.load_table("t").schema.names == ["other"]
-    assert ids(catalog.undrop_table("t", to="before")) == [1]
+    assert ids(catalog.load_table("t", at=table.snapshot.id)) == [1]
 
 
 def test_a_table_that_is_there_is_not_made_again(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,7 +404,7 @@ def test_the_history_of_a_name_is_told(catalog: Catalog) -> None:
     catalog.update_table_properties("sales.t", updates={"comment": "c"})
     catalog.drop_table("sales.t")
     catalog.undrop_table("sales.t")
-    catalog.create_table("sales.T", SCHEMA, replace=True)
+    catalog.create_table("sales.T", SCHEMA, primary_key=["id"], replace=True)
     catalog.drop_table("sales.t", purge=True)
     catalog.create_table("sales.t", SCHEMA)
     catalog.drop_namespace("sales", cascade=True)
