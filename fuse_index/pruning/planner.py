@@ -69,12 +69,17 @@ class ScanPlan(Generic[_Units]):
         return mask
 
     @property
-    def always_matching_blocks(self) -> PlanMask:
-        """The blocks on which the predicate is true of every row: bool, one per block of ``blocks``."""
-        zones = self.zones & self.always_matching_zones
+    def always_matching_blocks(self: ScanPlan[BlockFrame]) -> PlanMask:
+        """The blocks on which the predicate is true of every row that counts: bool, one per block of ``blocks``.
+
+        Rows to read count all: where they are as many as those that do, there are no others.
+        """
+        certain = np.where(self.zones & self.always_matching_zones, self.blocks.zone_rows, 0)
         for zone, rows in self.row_masks.items():
-            zones[zone] &= bool(rows.all())
-        return np.logical_and.reduceat(zones, self.blocks.zone_offsets[:-1]) if len(zones) else np.zeros(0, np.bool_)
+            certain[zone] = min(int(certain[zone]), int(np.count_nonzero(rows)))
+        if not len(certain):
+            return np.zeros(0, np.bool_)
+        return np.asarray(np.add.reduceat(certain, self.blocks.zone_offsets[:-1]) == self.blocks.live_row_counts)
 
     def take(self: ScanPlan[BlockFrame], chosen: UnitIndices) -> ScanPlan[BlockFrame]:
         """The plan of these blocks alone, with the whole's ``explanation``. ``chosen``: int64, shape (k,)."""

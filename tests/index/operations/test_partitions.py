@@ -77,6 +77,45 @@ def test_a_delete_by_partitions_opens_and_rewrites_nothing(name: str) -> None:
     assert in_order(table.scan().to_arrow().to_pylist()) == in_order([row for row in rows if not goes(row)])
 
 
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_blocks_with_deletion_vectors_go_as_whole_ones_do(name: str) -> None:
+    """What was deleted does not matter: neither rows on which the condition is not true, nor zones without a row."""
+    partitions, condition, goes = CONDITIONS[name]
+    made = created(partitions, cluster_by=["id"], properties={"delete_mode": "merge-on-read", "zone_rows": 2})
+    rows = [row(number) for number in range(60)]
+    made.append(rows)
+    made.delete("id IN (0, 1, 2, 3, 7, 14, 15)")
+    rows = [each for each in rows if each["id"] not in (0, 1, 2, 3, 7, 14, 15)]
+    assert not made.stored.blocks().has_all_rows.all()
+    table, store = metered(made)
+    table.delete(condition)
+
+    touched = {key for _, key, _ in [*store.reads, *store.writes] if key.startswith(("_b/", "_i/", "_h/"))}
+    assert touched == set()
+    assert table.snapshot.summary["deleted_rows"] == sum(map(goes, rows))
+    assert in_order(table.scan().to_arrow().to_pylist()) == in_order([row for row in rows if not goes(row)])
+    check_invariants(table.stored)
+
+
+def test_a_block_is_whole_where_an_index_and_a_vector_leave_the_same_rows() -> None:
+    """Some rows of each zone hold the word: where all others were deleted, the block goes, and else is rewritten."""
+    properties = {"delete_mode": "merge-on-read", "block_rows": 12, "zone_rows": 4}
+    made = fuse.create_table(f"memory://whole-{uuid4().hex}", "id BIGINT, text STRING", properties=properties)
+    made.create_index("words", "full_text", ["text"])
+    made.append([{"id": number, "text": "out" if number in (1, 9, 14, 20) else "in"} for number in range(24)])
+    made.delete("id IN (1, 9, 14, 20)")
+    made.append([{"id": number, "text": "out" if number in (25, 33) else "in"} for number in range(24, 36)])
+    made.delete("id = 25")
+    table, store = metered(made)
+    before = table.stored.blocks()
+    assert before.live_row_counts.tolist() == [10, 10, 11]
+    table.delete("match(text, 'in')")
+
+    assert {key for _, key, _ in store.reads if key.startswith("_b/")} == {before.locations[2]}
+    assert table.to_arrow().to_pylist() == [{"id": 33, "text": "out"}]
+    assert table.snapshot.summary["deleted_rows"] == 30
+
+
 def test_an_overwrite_by_a_partition_reads_none_of_it() -> None:
     made, rows = created(["day"]), [row(number) for number in range(60)]
     made.append(rows)
