@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     )
     from fuse_storage.hot.tail import tail_changes, tail_files, tail_times
     from fuse_storage.hot_commit.append import append_hot
+    from fuse_storage.hot_commit.delete import WholeBlocks, delete_blocks
     from fuse_storage.hot_commit.put import (
         StagedPuts,
         check_keys_once,

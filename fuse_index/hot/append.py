@@ -13,7 +13,7 @@ import fuse_storage as storage
 from fuse_index.export.keep_up import keep_exports
 from fuse_index.hot.tier import tier_table
 from fuse_index.indexes.registry import Host
-from fuse_storage import SchemaChange, Snapshot, StagedPuts, StoredTable
+from fuse_storage import SchemaChange, Snapshot, StagedPuts, StoredTable, WholeBlocks
 
 _FULL_FACTOR = 2
 """How many times what a tail should have it may have, where a job tiers: beyond, hot commits are refused."""
@@ -89,6 +89,25 @@ def commit_staged_by_key(
     operation = "upsert" if any(part.row_count for part in staged) else "delete keys"
     committed = storage.commit_puts(table, staged, application, operation, still_holds, schema_change)
     return _tier_if_due(committed, host)[0]
+
+
+def commit_with_blocks(
+    table: StoredTable,
+    host: Host,
+    blocks: WholeBlocks,
+    deleted_keys: pa.Table,
+    still_holds: Callable[[StoredTable], bool],
+) -> tuple[StoredTable, StoredTable]:
+    """Take whole blocks of the base away and delete keys, as ``delete_blocks``; the table after it, and after tiering.
+
+    A tail that is full refuses keys, and not that blocks go.
+    """
+    if len(deleted_keys):
+        _head_that_has(table, None)
+    committed, tiered = _tier_if_due(storage.delete_blocks(table, blocks, deleted_keys, still_holds), host)
+    if tiered is committed:
+        keep_exports(committed)
+    return committed, tiered
 
 
 def _head_that_has(table: StoredTable, application: tuple[str, int] | None) -> StoredTable | None:

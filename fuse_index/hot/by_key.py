@@ -1,4 +1,4 @@
-"""Tables with a primary key: rows are put, deleted and looked up by their keys. Each change is one hot commit."""
+"""Tables with a primary key: rows are put, deleted and looked up by their keys. Each change is one commit."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import fuse_storage as storage
 from fuse_index.changes.row_hash import row_hashes
 from fuse_index.errors import InputError
 from fuse_index.hot.append import commit_by_key
+from fuse_index.hot.delete_by_key import KeyedDelete
 from fuse_index.hot.key_changes import (
     KeyChanges,
     check_keyed,
@@ -25,7 +26,7 @@ from fuse_index.hot.lookup import look_up
 from fuse_index.hot.rows_read import RowsRead
 from fuse_index.ingest import arrow_input
 from fuse_index.operations.dml import DmlMixin
-from fuse_index.operations.row_edits import DeleteRows, UpdateRows
+from fuse_index.operations.row_edits import UpdateRows
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.query.scan import Scan
@@ -101,16 +102,19 @@ class KeyedMixin(DmlMixin):
     def delete(self, where: str | Predicate) -> Snapshot:
         """Delete the rows that the condition is true on. Nothing is committed if there are none.
 
-        With a primary key their keys are deleted, by one hot commit; then rows on which it is true that others change
+        With a primary key blocks that have been tiered and hold such rows alone go unread, and the keys of the others
+        are deleted, by one commit, a hot one if no block goes; then rows on which it is true that others change
         meanwhile are a Conflict. Raises WhereError, OpaqueError for what only Spark can evaluate, Conflict,
         StorageError.
         """
         if not storage.is_keyed(self.snapshot):
             return super().delete(where)
-        edit = self.deleting(where).edit
-        assert isinstance(edit, DeleteRows)
-        none = self.snapshot.schema.arrow.empty_table()
-        return self._change_matching("delete", edit.condition.predicate, self.snapshot.key, lambda keys: (none, keys))
+        job = self.deleting(where)
+        done = KeyedDelete(job.condition.predicate, self.engine, job.builders).run(self.stored)
+        if done is None:
+            return self.snapshot
+        committed, self.stored = done
+        return committed.snapshot
 
     def update(self, where: str | Predicate | None, set: Mapping[str, Any]) -> Snapshot:  # noqa: A002  # promised
         """Give columns other values in the rows that the condition is true on, in all rows if it is None.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 import fuse_storage as storage
@@ -21,6 +22,7 @@ class RowsRead:
 
     ``keys``: of these rows, and of all that the change puts or deletes; the key's columns. ``selects``: whether the
     change is of the rows that ``predicate`` (None: of all) is true on, so that one more of them would matter.
+    ``whole``: numbers of blocks of the base, int64, shape (n,), of which all rows that count belong to them, unread.
     """
 
     table: StoredTable
@@ -28,11 +30,13 @@ class RowsRead:
     engine: Engine
     selects: bool = False
     predicate: Predicate | None = None
+    whole: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def still_hold(self, head: StoredTable) -> bool:
         """Whether what hot commits since then put or deleted is of other keys, and of rows that were not selected.
 
-        False, too, after any other commit. Reads the hot blocks that came, and no others. Raises StorageError.
+        False, too, after any other commit. Reads the hot blocks that came, and the keys of whole blocks that may have
+        one of theirs. Raises StorageError.
         """
         if head.snapshot.schema != self.table.snapshot.schema:
             return False
@@ -45,8 +49,20 @@ class RowsRead:
             plan = full_scan_plan(head, self.predicate, self.engine.context, blocks)
             if Scan(plan, head.snapshot.key, self.engine.host.functions, limit=1).to_arrow().num_rows:
                 return False
+        if self._is_one_hidden(came.keys, head):
+            return False
         self.table = head
         return True
+
+    def _is_one_hidden(self, keys: pa.Table, head: StoredTable) -> bool:
+        """Whether keys that hot commits put or deleted are of rows of the whole blocks, which count no longer then."""
+        if not len(self.whole):
+            return False
+        blocks = self.table.blocks().take(self.whole)
+        bounds = [blocks.statistics(column_id) for column_id in head.snapshot.key_ids]
+        if not storage.SoughtKeys(keys).may_be_in(bounds, len(blocks)).any():
+            return False
+        return not np.array_equal(blocks.live_row_counts, head.blocks().take(self.whole).live_row_counts)
 
     @property
     def _own_keys(self) -> pa.Table:

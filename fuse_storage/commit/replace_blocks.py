@@ -79,7 +79,11 @@ class ReplaceBlocks:
             raise StorageError(
                 f"this {self.name} would put {new_rows} rows in the place of {removed_rows}: it was to keep them all"
             )
-        draft.same_rows, draft.keeps_key = draft.same_rows and self.same_rows, draft.keeps_key and self.same_rows
+        # The base has each key once, and the tail wins over it: where blocks of it go, nothing older comes to light.
+        takes_base_alone = not self.staged and not takes_tail
+        kept = draft.keeps_key or (takes_base_alone and draft.same_rows)
+        draft.keeps_key = kept and (self.same_rows or takes_base_alone)
+        draft.same_rows = draft.same_rows and self.same_rows
         draft.changed = True
         draft.merge_small_segments()
 

@@ -7,18 +7,17 @@ without a chain, or with a full one, is followed by a snapshot that carries the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from fuse_storage.commit.actions import changed_column_names
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Backoff, Head, create_once
-from fuse_storage.commit.schema_evolution import SchemaChange
 from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.commit.transaction import Transaction
@@ -144,7 +143,8 @@ class HotAttempt(Generic[_HeadT]):
 
     ``started``, ``clock``: when its writing began. ``still_holds``: asked, before each attempt after commits of others,
     whether the rows still follow from the table's state by then; if not, that is a Conflict. None: they always do.
-    ``schema_change``: the step that gives the table the columns of ``base``, in the same commit; then it is a snapshot.
+    ``begin``: what else the same commit does, as a transaction on a head; then it is a snapshot, and there may be no
+    block. ``summary``: what a snapshot says of it besides.
     """
 
     base: Snapshot
@@ -154,7 +154,8 @@ class HotAttempt(Generic[_HeadT]):
     started: datetime
     clock: float
     still_holds: Callable[[_HeadT], bool] | None = None
-    schema_change: SchemaChange | None = None
+    begin: Callable[[_HeadT], Transaction[_HeadT]] | None = None
+    summary: Mapping[str, Any] = field(default_factory=dict)
 
     def commit(self, head: _HeadT, deadline: float) -> _HeadT | None:
         """Commit after this head; None if somebody else did."""
@@ -163,7 +164,7 @@ class HotAttempt(Generic[_HeadT]):
         if self.still_holds is not None and state.commit_id != self.base.commit_id and not self.still_holds(head):
             raise Conflict(f"the table was changed by commit {state.commit_id}: read again, and decide", state.id)
         self._check_age(state)
-        if self.schema_change is not None:
+        if self.begin is not None:
             return self._commit_snapshot(head)
         check_hot_columns(self.blocks, self.base, state)
         if not state.has_chain or state.chain_length >= MAX_CHAIN_ENTRIES:
@@ -191,11 +192,11 @@ class HotAttempt(Generic[_HeadT]):
         return head.at_entry(head.entry, after)
 
     def _commit_snapshot(self, head: _HeadT) -> _HeadT | None:
-        transaction, action = Transaction(head), AppendHot(self.blocks, self.base, self.operation)
-        if self.schema_change is not None:
-            transaction.evolve_schema(self.schema_change)
+        transaction = Transaction(head) if self.begin is None else self.begin(head)
+        if self.blocks:
+            transaction.stage(AppendHot(self.blocks, self.base, self.operation))
         try:
-            return transaction.stage(action).commit(self.operation, self.application, once=True)
+            return transaction.commit(self.operation, self.application, summary=self.summary, once=True)
         except Conflict as lost:
             if lost.winner is None or head.refresh() is head:
                 raise

@@ -19,6 +19,7 @@ from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Head
 from fuse_storage.commit.schema_evolution import SchemaChange
 from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.commit.table_keys import is_keyed
+from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import Conflict, InvalidArgument, RepeatedKey
 from fuse_storage.hot.entry import DELETE_CHANGE, PUT_CHANGE, HotBlock
 from fuse_storage.hot_commit.append import HotAttempt, commit_hot_blocks, write_hot_block
@@ -108,7 +109,8 @@ def commit_puts(
     blocks = tuple(block for part in staged for block in part.blocks)
     _check_once(read_keys(table.store, base, blocks), base.key)
     started = min(part.started for part in staged)
-    attempt = HotAttempt(base, blocks, application, operation, started, clock, still_holds, schema_change)
+    begin = None if schema_change is None else lambda head: Transaction(head).evolve_schema(schema_change)
+    attempt: HotAttempt[_HeadT] = HotAttempt(base, blocks, application, operation, started, clock, still_holds, begin)
     return commit_hot_blocks(table, attempt, COMMIT_TIMEOUT_SECONDS)
 
 

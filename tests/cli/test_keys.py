@@ -58,6 +58,7 @@ def test_rows_are_put_looked_up_and_deleted_by_their_keys(run, stock, tmp_path):
     found = fuse.open_table(stock)
     assert {(row["id"], row["place"]): row["pieces"] for row in found.to_arrow().to_pylist()} == expected
     assert found.tail.rows == 0
+    assert run("delete", stock, "--where", "pieces >= 0").out.startswith(f"{len(expected)} rows deleted")
     run("overwrite", stock, changed)
     assert sorted(fuse.open_table(stock).to_arrow().column("id").to_pylist()) == [6, 20]
 

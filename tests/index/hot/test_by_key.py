@@ -148,6 +148,22 @@ class Walk:
         self.table.delete(f"n = {number} AND id > 20")
         self.model = {key: row for key, row in self.model.items() if row["n"] != number or row["id"] <= 20}
 
+    def delete_whole_blocks(self) -> None:
+        """Delete rows of which blocks may hold no other: of a part, of a range of keys, or all."""
+        first = self.chance.randrange(60)
+        wheres: dict[str, Callable[[Row], bool]] = {
+            "part = 'p1'": lambda row: row["part"] == "p1",
+            "part <> 'p1' AND n < 9": lambda row: row["part"] != "p1" and row["n"] < 9,
+            f"id BETWEEN {first} AND {first + 30}": lambda row: first <= row["id"] <= first + 30,
+            "true": lambda row: True,
+        }
+        where = self.chance.choices(list(wheres), [4, 2, 4, 1])[0]
+        before, version = len(self.model), self.table.version
+        after = self.table.delete(where)
+        self.model = {key: row for key, row in self.model.items() if not wheres[where](row)}
+        if after.operation == "delete" and after.version > version:
+            assert after.summary["deleted_rows"] == before - len(self.model)
+
     def update(self) -> None:
         number = self.chance.randrange(10)
         self.table.update(f"n = {number}", {"n": "n + 1", "name": "'new'"})
@@ -212,6 +228,8 @@ STEPS = (
         Walk.upsert_in_part,
         Walk.delete_keys,
         Walk.delete,
+        Walk.delete_whole_blocks,
+        Walk.delete_whole_blocks,
         Walk.update,
         Walk.tag,
         Walk.restore,

@@ -1,5 +1,6 @@
 """Statements on tables with a primary key do what they do to a dict by key, each by one hot commit."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +61,38 @@ def test_statements_change_rows_by_their_keys(sql_spark: SparkSession, tmp_path:
         found = table.refresh().to_arrow().to_pylist()
         assert sorted(found, key=lambda row: row["id"]) == sorted(rows.values(), key=lambda row: row["id"]), statement
         assert table.version == version + 1
-        assert table.history().column("operation")[0].as_py() in ("upsert", "delete keys")
+        assert table.history().column("operation")[0].as_py() in ("upsert", "delete keys", "delete")
         check_invariants(table.stored)
         if number == 2:
             table.tier()
+
+
+@pytest.mark.any_spark
+def test_a_delete_of_partitions_opens_no_file_of_theirs(sql_spark: SparkSession, tmp_path: Path) -> None:
+    """The files are gone before: whoever opened one would raise."""
+    name, columns, key = f"fuse.`{tmp_path}/t`", "id BIGINT, day DATE, n INT", ["id", "day"]
+    table = fuse.create_table(tmp_path / "t", columns, primary_key=key, partition_by=["day"])
+    days = [date(2026, 1, 1 + number) for number in range(3)]
+    rows = [{"id": number, "day": days[number % 3], "n": number} for number in range(30)]
+    table.upsert(rows)
+    table.tier()
+    hot = [rows[29] | {"n": 100}, {"id": 31, "day": days[1], "n": 0}, {"id": 5000, "day": days[0], "n": 0}]
+    table.upsert(hot)
+    blocks = table.stored.blocks()
+    gone = blocks.partitions.index('["2026-01-01"]')
+    (tmp_path / "t" / blocks.locations[gone]).unlink()
+    sql_spark.sql(f"DELETE FROM {name} WHERE day = DATE'2026-01-01'").collect()
+
+    left = [each for each in [*rows[:29], *hot] if each["day"] != days[0]]
+    assert sorted(table.refresh().to_arrow().to_pylist(), key=str) == sorted(left, key=str)
+    assert sql_spark.sql(f"SELECT count(*), sum(n) FROM {name}").first() == (len(left), sum(r["n"] for r in left))
+    assert (table.snapshot.operation, table.snapshot.summary["deleted_rows"]) == ("delete", 11)
+    assert table.snapshot.summary["removed_blocks"] == 1
+    for location in table.stored.blocks().locations[:2]:
+        (tmp_path / "t" / location).unlink()
+    sql_spark.sql(f"TRUNCATE TABLE {name}").collect()
+    assert table.refresh().count() == 0
+    assert (table.stored.segments().base_block_count, table.snapshot.operation) == (0, "delete")
 
 
 @pytest.mark.any_spark
