@@ -6,7 +6,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from fuse_index.ingest.schema_merge import evolved_table
+import pyarrow as pa
+
+from fuse_index.ingest.schema_merge import evolved_table, schema_merge
 from fuse_storage import (
     MAIN_BRANCH,
     Conflict,
@@ -59,6 +61,17 @@ def check_exports(table: StoredTable, step: SchemaChange) -> None:
         problem = _hindrance(evolved, name)
         if problem is not None and (name not in _kept_formats(table) or _hindrance(table, name) is None):
             raise problem
+
+
+def merge_columns(rows: pa.Schema, table: StoredTable) -> SchemaChange | None:
+    """Make the step by which rows of this schema fit a table, as ``schema_merge``, and no export is lost by it.
+
+    Raises SchemaError, as ``check_exports`` too, and DefinitionError.
+    """
+    step = schema_merge(rows, table.snapshot)
+    if step is not None:
+        check_exports(table, step)
+    return step
 
 
 def keep_exports(table: StoredTable) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from fuse_index.errors import InputError
+from fuse_index.export.keep_up import merge_columns
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import index_builders
@@ -128,7 +129,9 @@ class DmlMixin(TableHandle):
         be made such that they fit. Used by Spark's jobs. Raises as ``delete``.
         """
         job = self._start_deletion("overwrite", where, 1)
-        job.schema_change = None if merged is None else schema_merge(merged, self.snapshot)
+        if merged is not None:  # where all rows go, no export has to say what they were
+            all_rows = where is None
+            job.schema_change = schema_merge(merged, self.snapshot) if all_rows else merge_columns(merged, self.stored)
         return job
 
     def merge_spec(
@@ -153,7 +156,7 @@ class DmlMixin(TableHandle):
             raise InputError(f"on={on!r}: give a list of the columns that are the key")
         for name in on:
             self.snapshot.schema.find([name])
-        step = schema_merge(source, self.snapshot) if merge_schema else None
+        step = merge_columns(source, self.stored) if merge_schema else None
         schema = evolved_table(self.stored, step).snapshot.schema
         source_schema = merge_source_schema(source, schema)
         matched, not_matched, not_matched_by_source = clauses

@@ -14,6 +14,7 @@ from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.report import ClusteringMixin
 from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
+from fuse_index.export.keep_up import merge_columns
 from fuse_index.export.mixin import ExportMixin
 from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.handle import resolve_predicate
@@ -23,7 +24,7 @@ from fuse_index.hot.producer import Producer
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
 from fuse_index.ingest import arrow_input
-from fuse_index.ingest.schema_merge import evolved_table, peek_schema, schema_merge
+from fuse_index.ingest.schema_merge import evolved_table, peek_schema
 from fuse_index.operations.advise import AdviceMixin
 from fuse_index.operations.compact import CompactionMixin
 from fuse_index.operations.recluster import ReclusteringMixin
@@ -103,7 +104,7 @@ class Table(
             return self.upsert(data, application)
         builders = index_builders(self.snapshot, self.host, strict)
         rows_schema, batches = peek_schema(arrow_input.to_record_batches(data, self.schema))
-        step = schema_merge(rows_schema, self.snapshot) if merge_schema and rows_schema is not None else None
+        step = merge_columns(rows_schema, self.stored) if merge_schema and rows_schema is not None else None
         if step is None and (limit := hot_row_limit(self.snapshot, hot)):
             rows, batches = take_rows(batches, limit, self.snapshot)
             if rows is not None:

@@ -79,7 +79,9 @@ def evolution(table: Table, changes: Sequence[_Change]) -> SchemaChange:
     Raises as ``Alteration.add``, and what cannot be added or widened as ``Table``'s own methods do.
     """
     steps = tuple(alteration(table, changes).steps)
-    return partial(_take_steps, steps=steps)
+    step = partial(_take_steps, steps=steps)
+    check_exports(table.stored, step)
+    return step
 
 
 def widens_column(table: Table, change: _Change) -> bool:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
-from fuse_index.export.keep_up import keep_exports
+from fuse_index.export.keep_up import keep_exports, merge_columns
 from fuse_index.hot.append import hot_row_limit
 from fuse_index.indexes.builder import (
     IndexBuilder,
@@ -26,7 +26,7 @@ from fuse_index.indexes.builder import (
     warn_of_unindexed,
 )
 from fuse_index.indexes.registry import Host
-from fuse_index.ingest.schema_merge import evolved_table, schema_merge
+from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.spark import schemas
 from fuse_index.spark.source.hot_rows import commit_few, stage_handed, take_few
 from fuse_index.spark.source.keyed_rows import resolve_keyed_names
@@ -73,7 +73,7 @@ class WriteTarget:
 
     def schema_change(self, table: StoredTable) -> SchemaChange | None:
         """The step that makes the columns fit, as the table is by now. Raises SchemaError, DefinitionError."""
-        return None if self.rows is None else schema_merge(self.rows, table.snapshot)
+        return None if self.rows is None else merge_columns(self.rows, table)
 
 
 class BatchWriter(ExplainedInWorkers, DataSourceArrowWriter):

@@ -4,7 +4,9 @@ import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.expressions import GreaterThan
@@ -202,3 +204,26 @@ def test_a_change_that_a_kept_export_cannot_say_is_refused(tmp_path: Path) -> No
     other.update(None, {"i": "i"})
     other.set_properties({"exports": "delta, iceberg"})
     check(tmp_path / "iceberg")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda table, rows: table.append(rows, merge_schema=True),
+        lambda table, rows: table.overwrite(rows, "id > 0", merge_schema=True),
+        lambda table, rows: table.merge(rows, ["id"], merge_schema=True),
+    ],
+    ids=["append", "overwrite", "merge"],
+)
+def test_rows_of_a_wider_type_are_refused_where_a_kept_export_cannot_say_it(tmp_path: Path, write: Any) -> None:
+    table = fuse.create_table(tmp_path / "t", "id BIGINT, i INT", properties={**EXPORTS, "exports": "iceberg"})
+    table.append([{"id": 1, "i": 1}])
+    before = table.snapshot.id
+    rows = pa.table({"id": [1], "i": [0.5]})
+    with pytest.raises(fuse.SchemaError, match="'i' was int32 in some blocks and is double, which Iceberg cannot say"):
+        write(table, rows)
+    assert fuse.open_table(tmp_path / "t").snapshot.id == before
+    table.overwrite(rows, merge_schema=True)  # of what it was nothing is left
+    table.set_properties({"exports": "delta, iceberg"})
+    assert fuse.open_table(tmp_path / "t").to_arrow().to_pylist() == rows.to_pylist()
+    check(tmp_path / "t")
