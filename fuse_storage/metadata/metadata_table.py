@@ -33,6 +33,13 @@ METADATA_READ_THREADS = 8
 threads that take turns take a third longer.
 """
 
+_MAX_PLAIN_BYTES = 128
+"""Up to so many bytes a column, as sixteen numbers have, files are not compressed: each column would pay for a codec.
+
+Of 3,600 columns of one row, writing takes 48 ms rather than 70, and 0.93 of the bytes; of sixteen rows 54 ms rather
+than 86, and 1.3 times the bytes.
+"""
+
 IndexArray = npt.NDArray[np.int64]
 ColumnGroup = tuple[str, ...]
 """Names of columns that are asked for together, and kept together."""
@@ -61,7 +68,7 @@ def encode_metadata(table: pa.Table, keep_arrow_types: bool = False) -> bytes:
         table,
         sink,
         row_group_size=max(table.num_rows, 1),
-        compression="zstd",
+        compression="zstd" if table.get_total_buffer_size() > _MAX_PLAIN_BYTES * table.num_columns else "none",
         use_dictionary=False,
         write_statistics=False,
         write_page_checksum=True,
@@ -116,7 +123,7 @@ def read_all_columns(store: Store, part: MetadataFile, cache: Cache | None = Non
     return (cache_of(store) if cache is None else cache).get_or_load(
         _cache_key(store, part, None),
         lambda: _load_columns(store, part, None).combine_chunks(),
-        lambda rows: rows.nbytes + 20_000,
+        lambda rows: rows.get_total_buffer_size() + 20_000,
     )
 
 

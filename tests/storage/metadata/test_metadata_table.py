@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fuse_storage import Cache, NotFound, Store, meter_requests, open_store
@@ -62,3 +63,19 @@ def test_whether_there_is_a_column() -> None:
     rows = pa.table({"a": [1], "c.1.min": [2]})
 
     assert [metadata_table.has_column(rows, name) for name in ("a", "c.1.min", "b", "")] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(("rows", "codecs"), [(1, {"UNCOMPRESSED"}), (16, {"UNCOMPRESSED"}), (100, {"ZSTD"})])
+def test_few_rows_are_not_compressed_and_all_are_read_back(store: Store, rows: int, codecs: set[str]) -> None:
+    found = pa.table({f"c.{number}.min": np.arange(rows) for number in range(50)})
+    data = metadata_table.encode_metadata(found)
+
+    group = pq.read_metadata(pa.BufferReader(data)).row_group(0)
+    assert {group.column(number).compression for number in range(50)} == codecs
+    file = metadata_table.MetadataFile(create_file(store, "f", data), rows)
+    assert metadata_table.read_all_columns(store, file, Cache(1 << 20)).equals(found)
+
+
+def test_a_large_summary_of_few_rows_is_compressed() -> None:
+    data = metadata_table.encode_metadata(pa.table({"indexed": [True], "summary": [b"0123456789" * 1000]}))
+    assert len(data) < 1000
