@@ -11,7 +11,7 @@ bounds that are equal to Spark have the same bits in a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -201,9 +201,45 @@ def statistics_column_names(column_id: int, data_type: pa.DataType) -> list[str]
     return [f"c.{column_id}.{part}" for part in _stored_parts(data_type)]
 
 
-def encode_statistics(column_id: int, statistics: ColumnStatistics) -> dict[str, pa.Array]:
-    """The statistics as columns of a table, one row per unit; what a type cannot have (NaN, cuts) is left out."""
-    return {f"c.{column_id}.{part}": getattr(statistics, part) for part in _stored_parts(statistics.type)}
+def statistics_column_types(column_id: int, data_type: pa.DataType) -> dict[str, pa.DataType]:
+    """The types of these columns."""
+    return {f"c.{column_id}.{part}": _PART_TYPES.get(part, data_type) for part in _stored_parts(data_type)}
+
+
+def encode_statistics(column_id: int, statistics: ColumnStatistics, sparse: bool = False) -> dict[str, pa.Array]:
+    """The statistics as columns of a table, one row per unit; what a type cannot have (NaN, cuts) is left out.
+
+    ``sparse``: so is what a table says that leaves it out, such as counts that are all unknown.
+    """
+    parts = ((part, getattr(statistics, part)) for part in _stored_parts(statistics.type))
+    return {f"c.{column_id}.{part}": values for part, values in parts if not (sparse and _is_default(part, values))}
+
+
+def _is_default(part: str, values: pa.Array) -> bool:
+    """Whether all values are those of ``_part_not_kept``; of NaN never, which a reader might take for unknown."""
+    if part in ("min_cut", "max_cut"):
+        return not values.null_count and not values.true_count
+    return part not in ("min", "nan_count") and values.null_count == len(values)
+
+
+def sparse_statistics(table: pa.Table) -> pa.Table:
+    """The same rows without columns of statistics that ``encode_statistics`` leaves out where they are sparse."""
+    kept = [
+        place
+        for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True))
+        if not (name.startswith("c.") and _is_default(name.rpartition(".")[2], chunked_to_array(column)))
+    ]
+    return table.select(kept)
+
+
+def fill_statistics(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """The same rows with all of these columns of statistics, which have all of its own and no new least values."""
+    columns = {name: table.column(name) for name in table.column_names if not name.startswith("c.")}
+    for name, data_type in types.items():
+        place = table.schema.get_field_index(name)
+        lacking = place < 0
+        columns[name] = _part_not_kept(name.rpartition(".")[2], data_type, len(table)) if lacking else table[place]
+    return pa.table(columns)
 
 
 def decode_statistics(table: pa.Table, column_id: int, data_type: pa.DataType) -> ColumnStatistics | None:

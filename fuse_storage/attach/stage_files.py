@@ -129,12 +129,13 @@ def stage_source_files(
         unread |= {name for unit in units for name in unit.unread}
         narrower |= {column_id for unit in units for column_id in unit.narrower}
         segment_id = new_id()
-        blocks, zones = _block_rows(units, schema), _zone_rows(units, schema)
-        references = [
-            create_file(store, path, metadata_table.encode_metadata(rows))
-            for path, rows in ((segment_path(segment_id), blocks), (zones_path(segment_id), zones))
-        ]
-        row = segment_row(segment_id, references[0], references[1], blocks, schema)
+        blocks = _block_rows(units, schema)
+        segment = create_file(store, segment_path(segment_id), metadata_table.encode_metadata(blocks))
+        zones = None
+        if any(len(unit.row["zone_rows"]) > 1 for unit in units):  # else the rows of the blocks tell as much
+            rows = _zone_rows(units, schema)
+            zones = create_file(store, zones_path(segment_id), metadata_table.encode_metadata(rows))
+        row = segment_row(segment_id, segment, zones, blocks, schema)
         row_count = sum(unit.row_count for unit in units)
         staged.append(StagedSegment(segment_id, schema.id, row_count, len(units), started, encode_list_row(row)))
     return StagedFiles(tuple(staged), frozenset(unread), frozenset(narrower))
@@ -258,5 +259,6 @@ def _zone_rows(units: Sequence[_BlockUnit], schema: Schema) -> pa.Table:
 def _statistics_columns(units: Sequence[Mapping[int, ColumnStatistics]], schema: Schema) -> dict[str, pa.Array]:
     columns: dict[str, pa.Array] = {}
     for _, leaf in schema.leaves():
-        columns |= statistics.encode_statistics(leaf.id, ColumnStatistics.concat([unit[leaf.id] for unit in units]))
+        found = ColumnStatistics.concat([unit[leaf.id] for unit in units])
+        columns |= statistics.encode_statistics(leaf.id, found, sparse=True)
     return columns

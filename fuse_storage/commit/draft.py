@@ -75,6 +75,8 @@ class Draft:
     syncs: bool = False
     has_chain: bool = False
     keeps_key: bool = False
+    _assembled: pa.Table | None = None
+    _made_of: tuple[Schema, list[str]] | None = None
 
     def __post_init__(self) -> None:
         self.schema_state = self.head
@@ -123,9 +125,7 @@ class Draft:
         """Put new segments at the end, and number their rows. Raises InvalidArgument for too many partitions."""
         self.same_rows, self.keeps_key = self.same_rows and not staged, self.keeps_key and not staged
         limit = self.schema_state.properties.get("max_partitions", MAX_PARTITIONS_PER_WRITE)
-        self.segment_rows = assemble_segment_list(
-            [self.segment_rows, *self.assign_row_ids(staged, limit)], self.schema, self.index_keys
-        )
+        self._assemble([self.segment_rows, *self.assign_row_ids(staged, limit)])
         self.changed = True
 
     def assign_row_ids(self, staged: Sequence[StagedSegment], max_partitions: int | None = None) -> list[pa.Table]:
@@ -191,9 +191,15 @@ class Draft:
                 position = end
                 self.summary["merged_segments"] = self.summary.get("merged_segments", 0) + len(rows)
         if pieces:
-            self.segment_rows = assemble_segment_list(
-                [*pieces, self.segment_rows.slice(position)], self.schema, self.index_keys
-            )
+            self._assemble([*pieces, self.segment_rows.slice(position)])
+
+    def _assemble(self, rows: Sequence[pa.Table]) -> None:
+        """Make the list of these rows, unless it is made of nothing else already."""
+        made_of = (self.schema, self.index_keys)
+        if len(rows) > 1 or rows[0] is not self._assembled or made_of != self._made_of:
+            self._assembled = assemble_segment_list(rows, *made_of)
+            self._made_of = made_of
+        self.segment_rows = self._assembled
 
     def _merge_cached(self, merger: SegmentMerger, rows: pa.Table) -> pa.Table | None:
         inputs = ["id", "first_row_id", "added_by", *(sidecar_columns(key)[0] for key in self.index_keys)]
@@ -207,7 +213,7 @@ class Draft:
         has_other_columns = self.schema_state.schema_id != self.head.schema_id
         if has_other_columns and not self.syncs and self.schema_state.source == self.head.source:
             self.head.check_own_rows()
-        self.segment_rows = assemble_segment_list([self.segment_rows], self.schema, self.index_keys)
+        self._assemble([self.segment_rows])
 
     def next_snapshot(
         self,
@@ -276,4 +282,4 @@ def _total(rows: pa.Table, name: str) -> int:
 
 
 def _with_constant(row: pa.Table, name: str, value: int) -> pa.Table:
-    return row.set_column(row.column_names.index(name), name, pa.array([value], pa.int64()))
+    return row.set_column(row.schema.get_field_index(name), name, pa.array([value], pa.int64()))

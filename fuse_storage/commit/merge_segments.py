@@ -28,10 +28,11 @@ from fuse_storage.metadata.segment_list import (
     sidecar_files,
     statistics_columns,
     with_columns,
-    zone_files,
+    zone_parts,
 )
 from fuse_storage.metadata.sidecar import unindexed_rows
 from fuse_storage.schema.schema import Schema
+from fuse_storage.statistics import sparse_statistics
 from fuse_storage.store.store import Store
 
 _MERGE_FACTOR = 8
@@ -191,12 +192,15 @@ class SegmentMerger:
         blocks = all_blocks.take(pa.array(block_indices)).combine_chunks()
         for name, values in (replaced or {}).items():
             blocks = blocks.set_column(blocks.column_names.index(name), name, values)
+        blocks = sparse_statistics(blocks)
         segment = create_file(self.store, segment_path(segment_id), metadata_table.encode_metadata(blocks))
         added_by = pc.max(blocks.column("added_by")).as_py()
         zone_counts = np.asarray(
             pc.list_value_length(metadata_table.column_as_array(all_blocks, "zone_rows")).to_numpy(), np.int64
         )
-        zones = self._write_zones(segment_id, rows, _zones_of_blocks(zone_counts, block_indices))
+        is_zoned = bool((zone_counts[block_indices] > 1).any())  # else the rows of the blocks tell as much
+        zone_indices = _zones_of_blocks(zone_counts, block_indices)
+        zones = self._write_zones(segment_id, rows, zone_indices) if is_zoned else None
         merged = segment_row(segment_id, segment, zones, blocks, self.schema, added_by)
         for key in self.keys:
             all_sidecars = self.concat_sidecars(rows, key)
@@ -224,16 +228,13 @@ class SegmentMerger:
     def _write_zones(self, segment_id: str, rows: pa.Table, zone_indices: IndexArray) -> FileRef | None:
         """Write the zones file of the new segment; None where a zones file is missing."""
         zones = []
-        for file in zone_files(rows):
+        for file in zone_parts(rows, segment_files(rows), rows.column("zone_count").to_pylist()):
             table = None if file is None else self._read_or_none(file)
             if table is None:
                 return None  # zones only help to skip
             zones.append(pa.table({"row_count": table.column("row_count")} | statistics_columns(self.schema, table)))
-        return create_file(
-            self.store,
-            zones_path(segment_id),
-            metadata_table.encode_metadata(pa.concat_tables(zones).take(pa.array(zone_indices)).combine_chunks()),
-        )
+        taken = sparse_statistics(pa.concat_tables(zones).take(pa.array(zone_indices)).combine_chunks())
+        return create_file(self.store, zones_path(segment_id), metadata_table.encode_metadata(taken))
 
     def concat_sidecars(self, rows: pa.Table, key: str) -> pa.Table | None:
         """Read the ``_x`` rows of all these segments, one after the other; None if no block is indexed."""

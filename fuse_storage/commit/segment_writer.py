@@ -226,17 +226,21 @@ class SegmentWriter:
         if not self._blocks:
             return
         segment_id, layouts = new_id(), [block.layout for block in self._blocks]
-        table, zones = _block_table(self._blocks, self.schema, self.level), _zone_table(layouts, self.schema)
-        references = []
-        for path, rows in ((segment_path(segment_id), table), (zones_path(segment_id), zones)):
-            self._written.append(path)
-            references.append(create_file(self.store, path, metadata_table.encode_metadata(rows)))
+        segment_id, layouts = new_id(), [block.layout for block in self._blocks]
+        table = _block_table(self._blocks, self.schema, self.level)
+        segment = self._create(segment_path(segment_id), table)
+        is_zoned = any(len(layout.zone_rows) > 1 for layout in layouts)  # else the rows of the blocks tell as much
+        zones = self._create(zones_path(segment_id), _zone_table(layouts, self.schema)) if is_zoned else None
         for writer in self._writers:
             writer.end_segment(segment_id)
         rows_staged = sum(layout.row_count for layout in layouts)
-        row = segment_row(segment_id, references[0], references[1], table, self.schema)
+        row = segment_row(segment_id, segment, zones, table, self.schema)
         self._staged.append((segment_id, row, rows_staged, len(layouts)))
         self._blocks = []
+
+    def _create(self, path: str, rows: pa.Table) -> FileRef:
+        self._written.append(path)
+        return create_file(self.store, path, metadata_table.encode_metadata(rows))
 
     def _close(self) -> None:
         if self._threads is not None:
@@ -286,5 +290,6 @@ def _statistics_arrays(units: Sequence[Mapping[int, ColumnStatistics]], schema: 
     """Put statistics by column id, one mapping for each unit, under the names of their columns in metadata."""
     columns: dict[str, pa.Array] = {}
     for _, leaf in schema.leaves():
-        columns |= statistics.encode_statistics(leaf.id, ColumnStatistics.concat([unit[leaf.id] for unit in units]))
+        found = ColumnStatistics.concat([unit[leaf.id] for unit in units])
+        columns |= statistics.encode_statistics(leaf.id, found, sparse=True)
     return columns

@@ -38,6 +38,7 @@ from fuse_storage.commit.replace_blocks import BlockReplacement, ReplaceBlocks, 
 from fuse_storage.commit.schema_evolution import SchemaChange
 from fuse_storage.commit.sidecar_writer import SidecarBuilder
 from fuse_storage.errors import CommitUnknown, Conflict, Expired, StorageError
+from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import Branch, RefEntry
@@ -270,4 +271,6 @@ class _CommitAttempt:
             entry = write_snapshot(store, snapshot, head.entry)
             for write in writes:
                 write.result()
+        if snapshot.segments is not None:  # whoever appends next, or reads here, need not read it
+            metadata_table.keep_all_columns(store, snapshot.segments, draft.segment_rows)
         return entry, snapshot

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -40,7 +39,7 @@ from fuse_storage.metadata.segment_frame import (
     schema_ids_without,
     statistics_group,
 )
-from fuse_storage.metadata.segment_list import sidecar_files, zone_files
+from fuse_storage.metadata.segment_list import sidecar_files, zone_parts
 from fuse_storage.metadata.sidecar import SidecarRows
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.statistics import ColumnStatistics
@@ -250,8 +249,8 @@ class BlockFrame:
         counts = np.add.reduceat(all_counts, counts_to_offsets(self._rows.file_row_counts)[:-1])
         files = self._rows.file_indices[owners]
         positions = starts[owners] + within - counts_to_offsets(counts)[files]
-        known = zip(zone_files(self.segments.table.take(pa.array(self._segment_indices))), counts.tolist(), strict=True)
-        parts = [part and replace(part, row_count=count) for part, count in known]
+        segment_rows = self.segments.table.take(pa.array(self._segment_indices))
+        parts = zone_parts(segment_rows, self._rows.metadata_files, counts.tolist())
         rows = MetadataRows(self._rows.store, tuple(parts), counts, files, positions)
         zone_frame = ZoneFrame(self.segments.snapshot, rows, self.zone_rows, lambda: self.schema_ids[owners])
         zone_frame.is_whole = self.is_whole

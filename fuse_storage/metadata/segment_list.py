@@ -6,7 +6,8 @@ under its key, ``x.<key>.path`` and so on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -91,11 +92,14 @@ def segment_row(
         "added_by": [added_by],
     }
     columns = {field.name: pa.array(columns[field.name], field.type) for field in SEGMENT_SCHEMA}
+    if len(blocks) == 1:  # as each append of few rows brings
+        return pa.table(columns | {name: blocks.column(name) for name in blocks.column_names if name.startswith("c.")})
     whole = np.array([0, len(blocks)])
     for _, field in schema.leaves():
         found = statistics.decode_statistics(blocks, field.id, field.type)
         if found is not None:
-            columns |= statistics.encode_statistics(field.id, statistics.roll_up_statistics(found, whole, counts))
+            rolled_up = statistics.roll_up_statistics(found, whole, counts)
+            columns |= statistics.encode_statistics(field.id, rolled_up, sparse=True)
     return pa.table(columns)
 
 
@@ -119,11 +123,31 @@ def statistics_columns(schema: Schema, units: pa.Table) -> dict[str, pa.Array]:
 
 def assemble_segment_list(rows: Iterable[pa.Table], schema: Schema, keys: Iterable[str]) -> pa.Table:
     """One list of these rows: statistics of the columns that there are, sidecars of the definitions that there are."""
-    parts = [_cast_statistics(part, schema) for part in _concat_by_schema(rows)]
+    types: dict[str, pa.DataType] = {}
+    for _, field in schema.leaves():
+        types |= statistics.statistics_column_types(field.id, field.type)
+    parts = [
+        part if _has_current_statistics(part, types) else _cast_statistics(part, schema)
+        for part in _concat_by_schema(rows)
+    ]
+    kept = {name: kind for name, kind in types.items() if any(metadata_table.has_column(part, name) for part in parts)}
+    if len(parts) > 1:
+        parts = [statistics.fill_statistics(part, kept) for part in parts]
     whole = pa.concat_tables([SEGMENT_SCHEMA.empty_table(), *parts], promote_options="default")
-    kept = [*SEGMENT_SCHEMA.names, *(name for name in whole.column_names if name.startswith("c."))]
-    kept += [name for key in sorted(keys) for name in sidecar_columns(key) if metadata_table.has_column(whole, name)]
-    return whole.select(kept).combine_chunks()
+    names = [*SEGMENT_SCHEMA.names, *kept]
+    names += [name for key in sorted(keys) for name in sidecar_columns(key) if metadata_table.has_column(whole, name)]
+    return whole.select(names).combine_chunks()
+
+
+def _has_current_statistics(rows: pa.Table, types: Mapping[str, pa.DataType]) -> bool:
+    """Whether rows have statistics of all columns that there are, in their types, and no others.
+
+    ``types``: of all that may be there, which but the least values may be left out.
+    """
+    found = {field.name: field.type for field in rows.schema if field.name.startswith("c.")}
+    return all(types.get(name) == kind for name, kind in found.items()) and all(
+        name in found for name in types if name.endswith(".min")
+    )
 
 
 def _concat_by_schema(rows: Iterable[pa.Table]) -> list[pa.Table]:
@@ -141,7 +165,7 @@ def _cast_statistics(rows: pa.Table, schema: Schema) -> pa.Table:
     columns = {name: rows.column(name) for name in SEGMENT_SCHEMA.names}
     columns |= statistics_columns(schema, rows)
     columns |= {name: rows.column(name) for name in rows.column_names if name.startswith("x.")}
-    return pa.table(columns)
+    return statistics.sparse_statistics(pa.table(columns))
 
 
 def read_segment_list(store: Store, snapshot: Snapshot, cache: Cache | None = None) -> pa.Table:
@@ -212,6 +236,19 @@ def zone_files(rows: pa.Table) -> list[metadata_table.MetadataFile | None]:
     return [
         None if length is None else metadata_table.MetadataFile(FileRef(zones_path(segment_id), length, digest), count)
         for segment_id, length, digest, count in zip(*columns, strict=True)
+    ]
+
+
+def zone_parts(
+    rows: pa.Table, blocks: Sequence[metadata_table.MetadataFile | None], zone_counts: Sequence[int]
+) -> list[metadata_table.MetadataFile | None]:
+    """The files with the statistics of so many zones of each of these segments: None where there are none.
+
+    Blocks of one zone each need no zones file: ``blocks``, the files with their rows, tell as much.
+    """
+    return [
+        replace(zones, row_count=count) if zones else own if own and own.row_count == count else None
+        for zones, own, count in zip(zone_files(rows), blocks, zone_counts, strict=True)
     ]
 
 

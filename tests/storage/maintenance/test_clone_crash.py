@@ -26,7 +26,7 @@ class OfOneProcess(FaultyStore):
 
 @pytest.fixture
 def table(url: str) -> StoredTable:
-    made = StoredTable.create(Aged(storage.open_store(url)), COLUMNS, properties={"block_rows": 2})
+    made = StoredTable.create(Aged(storage.open_store(url)), COLUMNS, properties={"block_rows": 2, "zone_rows": 1})
     made = made.transaction().add_index("totals", {"key": INDEX.key}).commit()
     return append(made, 1, 2, 3, builders=[INDEX])
 

@@ -28,7 +28,7 @@ def store(url: str) -> Any:
 def table(store: Any) -> StoredTable:
     """Six rows in three blocks, one of which was replaced; two snapshots of it are tagged or branched."""
     table = (
-        StoredTable.create(store, COLUMNS, properties={"block_rows": 2})
+        StoredTable.create(store, COLUMNS, properties={"block_rows": 2, "zone_rows": 1})
         .transaction()
         .add_index("one", {"key": BUILDER.key})
         .commit()
@@ -80,7 +80,7 @@ def test_what_was_replaced_goes_and_the_head_stays(table: StoredTable, store: An
     assert found.kept == len(keys(store))
     assert found.files == {
         "snapshots": 4,
-        "segments": 4,
+        "segments": 3,  # the row that came has no zones file
         "sidecars": 2,
         "blocks": 1,
         "packs": 0,
@@ -257,7 +257,7 @@ def test_what_was_collected_is_not_named_again(table: StoredTable, store: Any) -
 def test_wherever_it_dies_and_whatever_was_done_all_that_is_named_is_whole(store: Any, seed: int) -> None:
     draw = random.Random(seed)
     table = (
-        StoredTable.create(store, COLUMNS, properties={"block_rows": 2})
+        StoredTable.create(store, COLUMNS, properties={"block_rows": 2, "zone_rows": 1})
         .transaction()
         .add_index("one", {"key": BUILDER.key})
         .commit()

@@ -1,0 +1,161 @@
+"""Metadata of tables of many columns: what says nothing is not written, and what was just written is not read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fuse_storage import Cache, StoredTable, meter_requests, process_cache
+from fuse_storage.metadata.metadata_table import read_all_columns
+from fuse_storage.metadata.segment_list import read_segment_list, segment_files, zone_files
+from fuse_storage.testing import check_invariants
+from tests.storage.small import Totals, append, ids_of
+
+INSTANT = datetime(2026, 3, 1, tzinfo=UTC)
+VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "boolean": (pa.bool_(), [True, False, None]),
+    "tinyint": (pa.int8(), [1, None, 2]),
+    "smallint": (pa.int16(), [1, 2, 3]),
+    "int": (pa.int32(), [None, None, None]),
+    "bigint": (pa.int64(), [5, 5, 5]),
+    "float": (pa.float32(), [1.0, float("nan"), None]),
+    "double": (pa.float64(), [1.0, 2.0, -0.0]),
+    "decimal": (pa.decimal128(20, 3), [Decimal("1.5"), None, None]),
+    "string": (pa.string(), ["a", "b" * 50, None]),
+    "short": (pa.string(), ["a", "b", None]),
+    "binary": (pa.binary(), [b"a", b"\xff" * 50, None]),
+    "date": (pa.date32(), [date(2026, 3, 1)] * 3),
+    "timestamp": (pa.timestamp("us", "UTC"), [INSTANT] * 3),
+    "timestamp_ntz": (pa.timestamp("us"), [INSTANT.replace(tzinfo=None)] * 3),
+    "struct": (pa.struct([("x", pa.int64())]), [{"x": 1}, None, {"x": None}]),
+}
+COLUMNS = pa.schema([("id", pa.int64()), *((name, kind) for name, (kind, _) in VALUES.items())])
+
+
+def rows(ids: Sequence[int], step: int = 0) -> pa.Table:
+    """These ids, and of each other column its values in turn, from the ``step``-th on."""
+    values = {name: [some[(step + n) % 3] for n in range(len(ids))] for name, (_, some) in VALUES.items()}
+    return pa.table({"id": ids, **values}, COLUMNS)
+
+
+def appended(table: StoredTable, ids: Sequence[int], step: int = 0, **limits: int) -> StoredTable:
+    with table.writer([Totals()], **limits) as writer:
+        writer.write(rows(ids, step))
+        return table.transaction([Totals()]).append(writer.finish()).commit()
+
+
+def files_of(table: StoredTable) -> list[pa.Table]:
+    """What is in the files of the list and of all segments."""
+    assert table.snapshot.segments is not None
+    listed = read_segment_list(table.store, table.snapshot, Cache(0))
+    return [listed, *(read_all_columns(table.store, file, Cache(0)) for file in segment_files(listed))]
+
+
+@pytest.fixture
+def table(url: str) -> StoredTable:
+    definition = {"key": "70a1", "kind": "totals"}
+    return StoredTable.create(url, COLUMNS).transaction().add_index("totals", definition).commit()
+
+
+@pytest.mark.parametrize("merges", [False, True])
+def test_the_list_that_a_commit_leaves_in_memory_is_the_one_in_its_file(table: StoredTable, merges: bool) -> None:
+    for number in range(9 if merges else 3):
+        table = appended(table, [number, 100 + number, 200 + number][: 1 + number % 3], number)
+        kept, read = (read_segment_list(table.store, table.snapshot, cache) for cache in (None, Cache(0)))
+        assert kept.schema.equals(read.schema)
+        assert repr(kept.to_pylist()) == repr(read.to_pylist())  # NaN is not equal to itself
+    check_invariants(table)
+
+
+def test_an_append_reads_no_list_that_the_one_before_wrote(table: StoredTable) -> None:
+    table = appended(table, [1])
+    counted = meter_requests(table.store)
+    again = StoredTable(counted, table.branch, table.entry, table.snapshot)
+
+    appended(again, [2])
+
+    assert not [key for _, key, _ in counted.reads if key.startswith(("_ss/", "_sg/")) and key.endswith(".parquet")]
+
+
+def test_blocks_of_one_zone_have_no_zones_file_and_their_zones_are_known(table: StoredTable) -> None:
+    table = appended(table, [1, 2, 3, 4], block_rows=2)
+    process_cache.clear()
+
+    assert zone_files(read_segment_list(table.store, table.snapshot)) == [None]
+    zones = table.zones(table.blocks()).statistics(1)
+    assert zones is not None
+    assert (zones.min.to_pylist(), zones.max.to_pylist()) == ([1, 3], [2, 4])
+    assert zones.null_count.to_pylist() == [0, 0]
+    check_invariants(table)
+
+
+@pytest.mark.parametrize("zone_rows", [1, 2, 3])
+def test_segments_with_zones_files_and_without_merge_into_one_with_all_zones(
+    table: StoredTable, zone_rows: int
+) -> None:
+    for number in range(8):
+        table = appended(table, range(3 * number, 3 * number + 3), zone_rows=zone_rows if number % 2 else 3)
+    assert table.snapshot.segment_count == 1
+    process_cache.clear()
+
+    assert zone_files(read_segment_list(table.store, table.snapshot)) != [None] or zone_rows == 3
+    zones = table.zones(table.blocks())
+    found = zones.statistics(1)
+    assert found is not None
+    ends = np.cumsum(zones.row_counts)
+    assert found.max.to_pylist() == [end - 1 for end in ends.tolist()]
+    assert ids_of(table) == list(range(24))
+    check_invariants(table)
+
+
+def test_statistics_that_say_nothing_are_in_no_file_and_are_read_as_before(table: StoredTable) -> None:
+    table = appended(appended(table, [1, 2, 3]), [4], 2)
+    table = append_plain(table, [5, 6])
+
+    number = {field.name: field.id for field in table.snapshot.schema.fields}
+    for rows_of_file in files_of(table)[1:]:
+        names = set(rows_of_file.column_names)
+        assert not {f"c.{number['short']}.min_cut", f"c.{number['short']}.max_cut"} & names
+        assert {f"c.{number['id']}.{part}" for part in ("min", "max", "null_count", "size")} <= names
+        assert f"c.{number['double']}.nan_count" in names  # missing, it might be taken for unknown
+    first, second = files_of(table)[1:3]
+    assert f"c.{number['string']}.max_cut" in first.column_names
+    assert f"c.{number['string']}.max_cut" not in second.column_names
+    assert f"c.{number['int']}.max" not in first.column_names
+    process_cache.clear()
+    for frame in (table.segments(), table.blocks()):
+        cut, whole = frame.statistics(number["string"]), frame.statistics(number["short"])
+        assert cut is not None
+        assert whole is not None
+        assert cut.max_cut.to_pylist() == [True, False, True]
+        assert whole.max_cut.to_pylist() == [False] * 3
+        empty = frame.statistics(number["int"])
+        assert empty is not None
+        assert (empty.max.to_pylist(), empty.null_count.to_pylist()) == ([None] * 3, [3, 1, 2])
+    check_invariants(table)
+
+
+def append_plain(table: StoredTable, ids: Sequence[int]) -> StoredTable:
+    with table.writer() as writer:
+        writer.write(rows(ids))
+        return table.transaction().append(writer.finish()).commit()
+
+
+def test_columns_of_a_list_grow_with_what_is_known_and_not_with_what_is_not(url: str) -> None:
+    columns = pa.schema(
+        [("id", pa.int64()), ("name", pa.string()), *((f"c{number}", pa.int64()) for number in range(50))]
+    )
+    table = append(StoredTable.create(url, columns), 1, 2, 3)
+
+    for path in (table.snapshot.segments, segment_files(read_segment_list(table.store, table.snapshot))[0].reference):
+        assert path is not None
+        found = pq.read_metadata(pa.BufferReader(table.store.read(path.path)))
+        statistics = [name for name in found.schema.to_arrow_schema().names if name.startswith("c.")]
+        assert len(statistics) <= 4 * len(columns)
