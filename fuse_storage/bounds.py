@@ -50,7 +50,7 @@ def truncate_bounds(bounds: pa.Array, upper: bool) -> tuple[pa.Array, pa.Boolean
     Text is cut between characters. What is not UTF-8, though of type string, is cut where it stops being so.
     """
     flags = np.zeros(len(bounds), bool)
-    if not is_text_or_binary(bounds.type):
+    if not is_text_or_binary(bounds.type) or _are_short(bounds):
         return bounds, pa.array(flags)
     text = is_.is_string(bounds.type)
     shorten: Callable[[bytes], bytes | None] = truncate_bytes_up if upper else truncate_bytes_down
@@ -61,6 +61,18 @@ def truncate_bounds(bounds: pa.Array, upper: bool) -> tuple[pa.Array, pa.Boolean
         if value is not None and (len(value) > MAX_BOUND_BYTES or (text and not _is_utf8(value))):
             values[index], flags[index] = shorten(value), True
     return pa.array(values, pa.binary()).cast(bounds.type), pa.array(flags)
+
+
+def _are_short(bounds: pa.Array) -> bool:
+    """Whether none of these texts or bytes is to be cut, found without a copy of them."""
+    try:
+        values = bounds.to_pylist()
+    except UnicodeDecodeError:
+        return False
+    return all(
+        value is None or len(value if isinstance(value, bytes) else value.encode()) <= MAX_BOUND_BYTES
+        for value in values
+    )
 
 
 def truncate_bytes_down(value: bytes) -> bytes:

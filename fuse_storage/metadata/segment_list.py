@@ -130,13 +130,16 @@ def assemble_segment_list(rows: Iterable[pa.Table], schema: Schema, keys: Iterab
         part if _has_current_statistics(part, types) else _cast_statistics(part, schema)
         for part in _concat_by_schema(rows)
     ]
-    kept = {name: kind for name, kind in types.items() if any(metadata_table.has_column(part, name) for part in parts)}
-    if len(parts) > 1:
-        parts = [statistics.fill_statistics(part, kept) for part in parts]
-    whole = pa.concat_tables([SEGMENT_SCHEMA.empty_table(), *parts], promote_options="default")
-    names = [*SEGMENT_SCHEMA.names, *kept]
+    if len(parts) == 1:
+        whole = parts[0]
+    else:
+        found = {name for part in parts for name in part.column_names}
+        kept = {name: kind for name, kind in types.items() if name in found}
+        filled = [statistics.fill_statistics(part, kept) for part in parts]
+        whole = pa.concat_tables([SEGMENT_SCHEMA.empty_table(), *filled], promote_options="default")
+    names = [*SEGMENT_SCHEMA.names, *(name for name in whole.column_names if name.startswith("c."))]
     names += [name for key in sorted(keys) for name in sidecar_columns(key) if metadata_table.has_column(whole, name)]
-    return whole.select(names).combine_chunks()
+    return whole if names == whole.column_names else whole.select(names).combine_chunks()
 
 
 def _has_current_statistics(rows: pa.Table, types: Mapping[str, pa.DataType]) -> bool:

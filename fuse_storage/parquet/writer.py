@@ -269,12 +269,12 @@ def _zone_and_block_statistics(
 ) -> dict[int, tuple[ColumnStatistics, ColumnStatistics]]:
     """Statistics by column id: of the zones, and of the block as a whole."""
     numbers = {footer.metadata.schema.column(number).path: number for number in range(len(footer.metadata.schema))}
-    statistics_by_id = {}
+    statistics_by_id, whole_block, zone_rows = {}, np.array([0, len(zones) - 1]), np.diff(zones)
     for path, field in schema.leaves():
         values = statistics.column_values(table, path)
         sizes = footer.column_sizes(numbers[columns[field.id].path])
         per_zone = replace(statistics.compute_statistics(values, zones), size=pa.array(sizes, pa.int64()))
-        whole = statistics.roll_up_statistics(per_zone, np.array([0, len(sizes)]), np.diff(zones))
+        whole = statistics.roll_up_statistics(per_zone, whole_block, zone_rows)
         if columns[field.id].uses_dictionary:  # few values: then an exact count is cheap
             whole = replace(
                 whole, distinct_count=pa.array([pc.count_distinct(values, mode="only_valid").as_py()], pa.int64())
