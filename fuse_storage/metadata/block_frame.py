@@ -39,7 +39,7 @@ from fuse_storage.metadata.segment_frame import (
     schema_ids_without,
     statistics_group,
 )
-from fuse_storage.metadata.segment_list import sidecar_files, zone_parts
+from fuse_storage.metadata.segment_list import sidecar_files, take_without_statistics, zone_parts
 from fuse_storage.metadata.sidecar import SidecarRows
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.statistics import ColumnStatistics
@@ -227,9 +227,9 @@ class BlockFrame:
     @keep_if_whole
     def sidecars(self, key: str) -> SidecarRows | None:
         """What the definition with this key knows of each block; None if of none. Never raises for damaged files."""
-        indices, segment_rows = self._segment_indices, self.segments.table
-        if len(indices) < len(segment_rows):
-            segment_rows = segment_rows.take(pa.array(indices))
+        segment_rows = self.segments.table
+        if len(self._segment_indices) < len(segment_rows):
+            segment_rows = take_without_statistics(segment_rows, self._segment_indices)
         files = sidecar_files(segment_rows, key)
         if all(part is None for part in files):
             return None
@@ -249,7 +249,7 @@ class BlockFrame:
         counts = np.add.reduceat(all_counts, counts_to_offsets(self._rows.file_row_counts)[:-1])
         files = self._rows.file_indices[owners]
         positions = starts[owners] + within - counts_to_offsets(counts)[files]
-        segment_rows = self.segments.table.take(pa.array(self._segment_indices))
+        segment_rows = take_without_statistics(self.segments.table, self._segment_indices)
         parts = zone_parts(segment_rows, self._rows.metadata_files, counts.tolist())
         rows = MetadataRows(self._rows.store, tuple(parts), counts, files, positions)
         zone_frame = ZoneFrame(self.segments.snapshot, rows, self.zone_rows, lambda: self.schema_ids[owners])

@@ -233,6 +233,15 @@ def segment_files(rows: pa.Table) -> list[metadata_table.MetadataFile]:
     ]
 
 
+def take_without_statistics(rows: pa.Table, indices: metadata_table.IndexArray) -> pa.Table:
+    """Rows of a list at these positions, without the columns of which wide tables have thousands.
+
+    ``indices``: int64, shape (k,).
+    """
+    names = [name for name in rows.column_names if not name.startswith("c.")]
+    return rows.select(names).take(pa.array(indices))
+
+
 def zone_files(rows: pa.Table) -> list[metadata_table.MetadataFile | None]:
     """The zones files that rows of a list refer to; None where there is none."""
     columns = (rows.column(name).to_pylist() for name in ("id", "zones_length", "zones_hash", "zone_count"))

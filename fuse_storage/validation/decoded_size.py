@@ -38,8 +38,7 @@ def check_decoded_size(data: memoryview, file: pq.ParquetFile, names: Collection
     metadata, schema = file.metadata, file.metadata.schema
     footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
     chosen: Sequence[int] = range(metadata.num_columns)
-    columns = file.schema_arrow
-    if names is not None and len(columns) == metadata.num_columns:  # none is nested, so they are in order
+    if names is not None and len(columns := file.schema_arrow) == metadata.num_columns:  # none is nested: in order
         chosen = sorted({place for name in names for place in columns.get_all_field_indices(name)})
     total = 0
     for group in read_column_chunks(footer, metadata.num_row_groups, metadata.num_columns, chosen):

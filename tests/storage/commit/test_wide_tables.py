@@ -14,7 +14,7 @@ import pytest
 
 from fuse_storage import Cache, StoredTable, meter_requests, process_cache
 from fuse_storage.metadata.metadata_table import read_all_columns
-from fuse_storage.metadata.segment_list import read_segment_list, segment_files, zone_files
+from fuse_storage.metadata.segment_list import read_segment_list, segment_files, take_without_statistics, zone_files
 from fuse_storage.testing import check_invariants
 from tests.storage.small import Totals, append, ids_of
 
@@ -159,3 +159,13 @@ def test_columns_of_a_list_grow_with_what_is_known_and_not_with_what_is_not(url:
         found = pq.read_metadata(pa.BufferReader(table.store.read(path.path)))
         statistics = [name for name in found.schema.to_arrow_schema().names if name.startswith("c.")]
         assert len(statistics) <= 4 * len(columns)
+
+
+def test_rows_of_a_list_are_taken_without_statistics(table: StoredTable) -> None:
+    table = appended(appended(table, [1]), [2], 1)
+    listed = read_segment_list(table.store, table.snapshot)
+
+    taken = take_without_statistics(listed, np.array([1]))
+
+    assert taken.column_names == [name for name in listed.column_names if not name.startswith("c.")]
+    assert taken.to_pylist() == listed.select(taken.column_names).slice(1).to_pylist()
