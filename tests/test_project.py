@@ -126,7 +126,26 @@ def test_the_readme_leads_to_every_page():
 
 
 def test_a_number_names_one_decision():
-    numbers = [int(path.name[:3]) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+    numbers = [int(path.name[:3]) for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))]
 
     assert numbers
     assert len(set(numbers)) == len(numbers)
+
+
+def test_the_index_of_decisions_names_each_once():
+    folder = ROOT / "docs" / "decisions"
+    links = re.findall(r"\[(\d{3})\]\(([^)]+)\)", (folder / "README.md").read_text())
+
+    assert sorted(name for _, name in links) == sorted(path.name for path in folder.glob("[0-9]*.md"))
+    assert all(name.startswith(number) for number, name in links)
+
+
+def test_the_page_on_architecture_names_every_layer():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    rooms = [contract for contract in contracts if contract["name"].startswith("Rooms of")]
+    layers = [name.strip() for room in rooms for layer in room["layers"] for name in layer.split("|")]
+
+    named = set(re.findall(r"`(\w+)/?`", page))
+    assert len(rooms) == 2
+    assert set(layers) - named == set()

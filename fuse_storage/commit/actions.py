@@ -164,8 +164,8 @@ class RestoreSnapshot:
         old, head = self.old, draft.head
         if old.id == head.id:
             return
-        winner = None if self.force else draft.first_conflicting_commit(_changes_more_than_sidecars)
-        if winner is not None:
+        winner = draft.first_conflicting_commit(lambda before, after: not _only_sidecars_changed(before, after))
+        if winner is not None and not self.force:
             raise Conflict(f"the table was changed by {winner}: look at it again before it is replaced", str(winner))
         names = {
             column_id: tuple(dict.fromkeys([*head.names.get(column_id, ()), *old.names.get(column_id, ())]))
@@ -188,11 +188,11 @@ class RestoreSnapshot:
         draft.changed = True
 
 
-def _changes_more_than_sidecars(before: Snapshot, after: Snapshot) -> bool:
-    """Tell whether a commit changed more than what indexes know, and in which blocks rows are."""
+def _only_sidecars_changed(before: Snapshot, after: Snapshot) -> bool:
+    """Tell whether a commit changed nothing but what indexes know, and in which blocks rows are."""
     fields = ["row_count", "schema_id", "schemas", "definitions", "properties", "cluster_ids"]
     fields += [] if keeps_rows(before, after) else ["next_row_id", "block_count"]
-    return any(getattr(before, name) != getattr(after, name) for name in fields)
+    return all(getattr(before, name) == getattr(after, name) for name in fields)
 
 
 @dataclass(frozen=True, slots=True)
