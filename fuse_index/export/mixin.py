@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from fuse_index.export.delta import export_delta
 from fuse_index.export.iceberg import export_iceberg
-from fuse_index.export.keep_up import keep_exports
 from fuse_index.handle import TableHandle
-from fuse_storage import Snapshot, StoredTable
 
 
 class ExportMixin(TableHandle):
     """The part of ``fuse_index.Table`` that writes metadata of other formats."""
-
-    def _move_on(self, head: StoredTable, done: StoredTable) -> Snapshot:
-        snapshot = super()._move_on(head, done)
-        if done is not head:
-            keep_exports(done)
-        return snapshot
-
-    def _move_to(self, stored: StoredTable) -> Snapshot:
-        before, snapshot = self.stored, super()._move_to(stored)
-        if stored is not before:
-            keep_exports(stored)
-        return snapshot
 
     def export_delta(self) -> int:
         """Let readers of Delta read the snapshot of this handle, without us: write a Delta log beside our metadata.

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 import fuse_storage as storage
-from fuse_index.export.keep_up import keep_exports
+from fuse_index.after_commit import after_commit
 from fuse_index.hot.tier import tier_table
 from fuse_index.indexes.registry import Host
 from fuse_storage import SchemaChange, Snapshot, StagedPuts, StoredTable, WholeBlocks
@@ -106,7 +106,7 @@ def commit_with_blocks(
         _head_that_has(table, None)
     committed, tiered = _tier_if_due(storage.delete_blocks(table, blocks, deleted_keys, still_holds), host)
     if tiered is committed:
-        keep_exports(committed)
+        after_commit(committed)
     return committed, tiered
 
 
@@ -129,7 +129,7 @@ def _tier_if_due(committed: StoredTable, host: Host) -> tuple[StoredTable, Store
     if snapshot.properties.get("tiering", "writer") == "writer" and _exceeds(snapshot, 1):
         with suppress(storage.StorageError):
             tiered = tier_table(committed, host)
-            keep_exports(tiered)
+            after_commit(tiered)
             return committed, tiered
     return committed, committed
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fuse_index.after_commit import after_commit
 from fuse_index.aggregates.state import Aggregation
 from fuse_index.changes.changes import ChangesMixin
 from fuse_index.clustering.key import ClusterKey
@@ -40,7 +41,7 @@ from fuse_index.table.refs import RefsMixin
 from fuse_index.table.schema import SchemaMixin
 from fuse_index.table.sources import SourcesMixin
 from fuse_index.table.tier import TierMixin
-from fuse_storage import Snapshot, is_keyed
+from fuse_storage import Snapshot, StoredTable, is_keyed
 
 
 @check_public_methods
@@ -69,6 +70,18 @@ class Table(
 
     def __repr__(self) -> str:
         return f"Table({self.stored.store.url!r}, branch={self.stored.branch!r}, snapshot={self.snapshot.id!r})"
+
+    def _move_on(self, head: StoredTable, done: StoredTable) -> Snapshot:
+        snapshot = super()._move_on(head, done)
+        if done is not head:
+            after_commit(done)
+        return snapshot
+
+    def _move_to(self, stored: StoredTable) -> Snapshot:
+        before, snapshot = self.stored, super()._move_to(stored)
+        if stored is not before:
+            after_commit(stored)
+        return snapshot
 
     # --- rows -------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import fuse_storage as storage
-from fuse_index.export.keep_up import keep_exports
+from fuse_index.after_commit import after_commit
 from fuse_index.table.table import Table
 from fuse_storage import CatalogTable, FormatError, NotFound, ReadOnly, Snapshot, UpdateTable, Warehouse
 
@@ -69,7 +69,7 @@ class Replacement:
         except storage.StorageError:
             storage.abort_replacement(branch)
             raise
-        keep_exports(self.table.stored)
+        after_commit(self.table.stored)
         if dict(self.named.properties) != dict(self.about):
             old = tuple(name for name in self.named.properties if name not in self.about)
             update = UpdateTable(self.named.id, self.named.identifier, dict(self.about), old)

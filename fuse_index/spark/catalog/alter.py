@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any
 
 import fuse_storage as storage
+from fuse_index.after_commit import after_commit
 from fuse_index.errors import DefinitionError, InputError
-from fuse_index.export.keep_up import check_exports, keep_exports
+from fuse_index.export.keep_up import check_exports
 from fuse_index.ingest.schema_merge import indexes_on_columns
 from fuse_index.spark.catalog.definitions import (
     CLUSTER_PROPERTY_NAME,
@@ -70,7 +71,7 @@ class Alteration:
         transaction = self.table.stored.transaction()
         for step in self.steps:
             transaction.evolve_schema(step, depends_on_indexes=self.touches_indexes)
-        keep_exports(transaction.commit("alter table"))
+        after_commit(transaction.commit("alter table"))
 
 
 def evolution(table: Table, changes: Sequence[_Change]) -> SchemaChange:

@@ -18,11 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 import fuse_storage as storage
+from fuse_index.after_commit import after_commit
 from fuse_index.errors import InputError, OpaqueError
-from fuse_index.export.keep_up import keep_exports
 from fuse_index.expressions.evaluable import check_evaluable, may_raise
 from fuse_index.hot.append import hot_row_limit
-from fuse_index.indexes.builder import warn_of_unindexed
 from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.row_edits import RowCondition
@@ -132,8 +131,7 @@ class _Statement:
             transaction.evolve_schema(self._step)
         transaction.append(staged)
         after = transaction.commit("append")
-        warn_of_unindexed(after.snapshot)
-        keep_exports(after)
+        after_commit(after, ())
 
     def insert_unmatched(self) -> None:
         """Add rows that the table lacks: unlike an append, this has read the table."""
@@ -149,8 +147,7 @@ class _Statement:
             job.add_staged(segments.open())
         while job.commit([]):
             pass
-        warn_of_unindexed(job.table.snapshot)
-        keep_exports(job.table)
+        after_commit(job.table, ())
 
     def overwrite(self) -> None:
         """Replace rows by others. With a primary key there may be none: Spark fills a table so that it makes anew."""
@@ -197,8 +194,7 @@ class _Statement:
             if not job.commit(outcomes):
                 break
             rows = self._moved_rows(rows, read, job.table)
-        warn_of_unindexed(job.table.snapshot)
-        keep_exports(job.table)
+        after_commit(job.table, ())
 
     def _start(self, operation: str, condition: Predicate | None) -> DmlJob:
         return replace(self._table.changing(operation, condition), schema_change=self._step)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from fuse_index.export.keep_up import keep_exports
-from fuse_index.indexes.builder import recorded_warnings, warn_of_unindexed
+from fuse_index.after_commit import after_commit
+from fuse_index.indexes.builder import recorded_warnings
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.recluster import (
@@ -273,8 +273,7 @@ def _commit_and_plan(
     job, outcomes = sealed_job.open(), [outcome.open() for outcome in sealed_outcomes]
     plan = _plan(job, max_tasks) if job.commit(outcomes) else (Sealed(job), None)
     with recorded_warnings() as problems:
-        warn_of_unindexed(job.table.snapshot)
-        keep_exports(job.table)
+        after_commit(job.table, ())
     return plan, [astuple(step) for step in recluster_steps(outcomes, 0)], list(problems)
 
 

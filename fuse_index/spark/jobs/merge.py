@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.errors import PythonException
 from pyspark.sql.functions import col, lit
 
-from fuse_index.export.keep_up import keep_exports
-from fuse_index.indexes.builder import recorded_warnings, warn_of_unindexed
+from fuse_index.after_commit import after_commit
+from fuse_index.indexes.builder import recorded_warnings
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.dml import merge_job
 from fuse_index.operations.dml_job import MAX_REPLANS, DmlJob
@@ -232,6 +232,5 @@ def _commit(spec: _Spec, written: _Written, replans: int) -> tuple[_Spec | None,
         table, merge_ = spec.open()
         return Sealed((Table(job.table, table.host, table.context), merge_)), []
     with recorded_warnings() as problems:
-        warn_of_unindexed(job.table.snapshot)
-        keep_exports(job.table)
+        after_commit(job.table, ())
     return None, list(problems)

@@ -14,16 +14,16 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from fuse_index.after_commit import after_commit
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
-from fuse_index.export.keep_up import keep_exports, merge_columns
+from fuse_index.export.keep_up import merge_columns
 from fuse_index.hot.append import hot_row_limit
 from fuse_index.indexes.builder import (
     IndexBuilder,
     index_builders,
     recorded_warnings,
     unavailable_indexes,
-    warn_of_unindexed,
 )
 from fuse_index.indexes.registry import Host
 from fuse_index.ingest.schema_merge import evolved_table
@@ -122,8 +122,7 @@ class BatchWriter(ExplainedInWorkers, DataSourceArrowWriter):
         else:
             transaction.append(staged)
         after = transaction.commit("overwrite" if self.overwrite else "append")
-        warn_of_unindexed(after.snapshot, (*self.problems, *warnings_of(messages)))
-        keep_exports(after)
+        after_commit(after, (*self.problems, *warnings_of(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Do nothing: there is nothing to undo, since nothing is visible.

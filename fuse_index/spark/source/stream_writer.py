@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 
+from fuse_index.after_commit import after_commit
 from fuse_index.errors import StreamError
-from fuse_index.export.keep_up import keep_exports
-from fuse_index.indexes.builder import index_builders, recorded_warnings, unavailable_indexes, warn_of_unindexed
+from fuse_index.indexes.builder import index_builders, recorded_warnings, unavailable_indexes
 from fuse_index.indexes.registry import Host
 from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.spark.source.batch_writer import (
@@ -102,8 +102,7 @@ class StreamWriter(ExplainedInWorkers, DataSourceStreamArrowWriter):
             transaction.append(staged)
         operation = "overwrite" if self.complete else "append"
         after = transaction.commit(operation, application=(application, batchId), enter=True)
-        warn_of_unindexed(after.snapshot, warnings_of(messages))
-        keep_exports(after)
+        after_commit(after, warnings_of(messages))
 
     def _schema_change(self, table: StoredTable, messages: Sequence[WriterCommitMessage | None]) -> SchemaChange | None:
         """The step to the columns that tasks wrote; None if the table has them. Raises Conflict if it has others."""
