@@ -6,7 +6,7 @@ from enum import StrEnum
 class Reason(StrEnum):
     USED = "USED"
     USED_NO_GAIN = "USED_NO_GAIN"
-    """It voted, and removed nothing."""
+    """The index voted, and removed nothing."""
     NO_INDEX = "NO_INDEX"
     """No index is on the columns of this predicate."""
     LEAF_UNSUPPORTED = "LEAF_UNSUPPORTED"

@@ -44,7 +44,7 @@ def extremes(values: pa.Array) -> _Bounds:
 
 
 def truncate_bounds(bounds: pa.Array, upper: bool) -> tuple[pa.Array, pa.BooleanArray]:
-    """The same bounds, none longer than about 32 bytes, and which of them were cut, so are no longer values.
+    """Cut bounds to about 32 bytes, and tell which of them were cut, so are no longer values.
 
     A cut bound stays a bound: a lower one becomes less, an upper one greater, or null where nothing short is.
     Text is cut between characters. What is not UTF-8, though of type string, is cut where it stops being so.

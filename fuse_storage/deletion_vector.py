@@ -50,7 +50,7 @@ class VectorRef:
         return VectorRef(found["key"], int(found["offset"]), int(found["length"]))
 
     def absolute(self, store: Store) -> VectorRef:
-        """The same, as other tables refer to it."""
+        """Refer to the vector as other tables do."""
         return replace(self, key=absolute_key(store, self.key))
 
 

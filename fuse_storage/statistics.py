@@ -87,7 +87,7 @@ class ColumnStatistics:
         )
 
     def cast(self, data_type: pa.DataType) -> ColumnStatistics:
-        """The same for a column whose type has been widened; bounds that the wider type cannot hold become unknown."""
+        """Widen the statistics with their column's type; bounds that the wider type cannot hold become unknown."""
         if data_type == self.type:
             return self
         try:
@@ -231,14 +231,14 @@ def _is_default(part: str, values: pa.Array) -> bool:
 
 
 def sparse_statistics(table: pa.Table) -> pa.Table:
-    """The same rows without columns of statistics that ``encode_statistics`` leaves out where they are sparse."""
+    """Leave out the columns of statistics that ``encode_statistics`` leaves out where they are sparse."""
     columns = zip(table.column_names, table.columns, strict=True)
     parts = ((name, column, name.rpartition(".")[2] if name.startswith("c.") else "") for name, column in columns)
     return pa.table({name: column for name, column, part in parts if not _is_default(part, chunked_to_array(column))})
 
 
 def fill_statistics(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """The same rows with all of these columns of statistics, which have all of its own and no new least values."""
+    """Fill in all of these columns of statistics, which have all of its own and no new least values."""
     columns = {name: table.column(name) for name in table.column_names if not name.startswith("c.")}
     for name, data_type in types.items():
         place, part = table.schema.get_field_index(name), name.rpartition(".")[2]
@@ -294,7 +294,7 @@ def _stored_parts(data_type: pa.DataType) -> list[str]:
 
 
 def chunked_to_array(column: pa.ChunkedArray) -> pa.Array:
-    """The same values as one array, copied only where there are several chunks."""
+    """Make one array of the values, copied only where there are several chunks."""
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -226,7 +226,7 @@ class StoredTable:
         zones: Sequence[int] | None = None,
         row_mask: RowMask | None = None,
     ) -> pa.Table:
-        """These columns, under their logical names, of one block of the frame, or of some of its zones.
+        """Read columns, under their logical names, of one block of the frame, or of some of its zones.
 
         ``row_mask``: bool, shape (rows of these zones,), the rows that are wanted; pages without any are not read.
         Raises SchemaError for an unknown column, NotFound or Corrupt for a damaged file.
@@ -241,7 +241,7 @@ class StoredTable:
     def read_rows(
         self, frame: ScanUnits, columns: Sequence[str], found: Sequence[tuple[int, Sequence[int], RowMask]]
     ) -> pa.Table:
-        """These columns of a few rows of each of many blocks of the frame, decoded together.
+        """Read columns of a few rows of each of many blocks of the frame, decoded together.
 
         ``found``: blocks, their zones, and a bool mask of shape (rows of these zones,), True where the row is wanted.
         Returns the rows in this order. Raises as ``read_block``.

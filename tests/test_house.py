@@ -155,6 +155,18 @@ def test_who_takes_or_gives_arrays_says_shape_and_dtype() -> None:
     assert silent == []
 
 
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    riddle = re.compile(r'"""(The same|These|Those|Of|It|What it|Such|As)\b')
+    riddles = [
+        f"{named(path)}:{number}"
+        for path in FILES
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if riddle.search(line)
+    ]
+
+    assert riddles == []
+
+
 def test_docstrings_begin_with_one_line() -> None:
     broken = [
         f"{named(path)}:{getattr(node, 'lineno', 1)}"

@@ -65,7 +65,7 @@ _WIDE_DECIMALS = Context(prec=120, rounding=ROUND_HALF_UP)
 
 
 def _quotient(total: Decimal | None, count: int, scale: int) -> Decimal | None:
-    """As Spark divides: to 39 places first, then to those of the type, both times rounded half up."""
+    """Divide as Spark does: to 39 places first, then to those of the type, both times rounded half up."""
     if total is None or not count:
         return None
     fine = _WIDE_DECIMALS.divide(total, Decimal(count)).quantize(

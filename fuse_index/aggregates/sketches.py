@@ -31,7 +31,7 @@ def datasketches_module() -> Any:
 
 
 def build_sketch(values: Iterable[Any], lg_k: int) -> bytes:
-    """Of integers or texts; None is passed over."""
+    """Make the sketch of integers or texts; None is passed over."""
     found = datasketches_module().hll_sketch(lg_k, datasketches_module().tgt_hll_type.HLL_8)
     for value in values:
         if value is not None:
@@ -65,7 +65,7 @@ def to_spark_sketches(sketches: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def sketch_registers(sketch: bytes) -> bytes:
-    """What it knows of its values, without what it remembers of their order."""
+    """The bytes that tell a sketch's values, without what it remembers of their order."""
     compact = bytes(datasketches_module().hll_sketch.deserialize(sketch).serialize_compact())
     known = compact[4 * compact[0] :]  # the first byte is the number of ints in front
     few = compact[7] & 3 != 2  # a list, or a set, in an order of its own

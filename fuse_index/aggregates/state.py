@@ -42,7 +42,7 @@ class Part:
     function: OneOf["count", "sum", "total", "min", "max", "sketch", "union"]
     argument: Term
     lg_k: int = 0
-    """Of a sketch: it has 2^lg_k registers."""
+    """The size of a sketch: it has 2^lg_k registers."""
 
     @property
     def type(self) -> pa.DataType:
@@ -107,7 +107,7 @@ class Aggregation:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Of its states: groups first, then parts, both in their order."""
+        """The schema of states: groups first, then parts, both in their order."""
         groups = [pa.field(f"group{number}", term.type) for number, term in enumerate(self.groups)]
         return pa.schema(
             [*groups, *(pa.field(f"{part.function}{number}", part.type) for number, part in enumerate(self.parts))]

@@ -24,7 +24,7 @@ from fuse_storage import BlockFrame, StoredTable, live_among, live_row_masks, pa
 _Mask = npt.NDArray[np.bool_]
 _Indices = npt.NDArray[np.int64]
 _MAX_KEPT_ROWS = 1_000_000
-"""Of the rows that may be changes so many at most stay in memory, of all blocks, until it is known whether they are."""
+"""Rows of all blocks that stay in memory at most until it is known whether they are changes."""
 
 
 class ChangedRowsQuery(Protocol):
@@ -239,7 +239,7 @@ def _with_change_type(rows: pa.Table, change_type: str) -> pa.Table:
 
 
 def without_preimages(changes: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The same changes as puts, which are ``update_postimage``, and deletes, which have the key, and NULL elsewhere."""
+    """Make puts of changes, which are ``update_postimage``, and deletes, which have the key, and NULL elsewhere."""
     kinds = changes.column(CHANGE_TYPE)
     changes = changes.filter(pc.not_equal(kinds, UPDATE_PREIMAGE))
     is_delete = pc.equal(changes.column(CHANGE_TYPE), DELETE)

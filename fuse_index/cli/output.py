@@ -111,7 +111,7 @@ def format_bytes(count: int) -> str:
 
 
 def to_json_value(value: Any) -> Any:
-    """The same value in JSON's own types; times are ISO text, binary is hex, decimals, NaN and infinities are text."""
+    """Put a value into JSON's own types; times are ISO text, binary is hex, decimals, NaN and infinities are text."""
     match value:
         case None | bool() | int() | str():
             return value

@@ -100,7 +100,7 @@ class LiveFiles:
 
     @cached_property
     def statistics(self) -> dict[int, ColumnStatistics]:
-        """Of all blocks, by the id of a column at the top, as far as they are known."""
+        """The statistics of all blocks, by the id of a column at the top, as far as they are known."""
         columns = [field for field in self.table.snapshot.schema.fields if field.is_leaf]
         blocks = self.blocks.prefetch([field.id for field in columns])
         found = {field.id: blocks.statistics(field.id) for field in columns}

@@ -57,7 +57,7 @@ _MIRRORED: Mapping[Operator, Operator] = {
     ">=": "<=",
 }
 _OPPOSITE: Mapping[Operator, Operator] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-"""Of three-valued logic, and of Spark's order, in which NaN has its place."""
+"""Comparisons that are true where another is false, in three-valued logic, by Spark's order with NaN in its place."""
 
 
 def canonical_term(term: Term, context: Context) -> Term:
@@ -152,7 +152,7 @@ def _negated(predicate: Predicate, context: Context) -> Predicate:
 
 
 def _like(like: Like, pattern: LikePattern) -> Predicate:
-    """As Spark's optimizer has it: a text with a star at one end, or at both, is no pattern."""
+    """Simplify LIKE as Spark's optimizer does: a text with ``%`` at one end, or at both, needs no pattern."""
     match pattern.shape:
         case (text,) if text:
             return Compare("=", like.term, Literal(pattern.texts[0], pa.string()))

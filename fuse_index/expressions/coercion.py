@@ -60,7 +60,7 @@ def coerce_in_list(term: Term, values: Sequence[Literal], context: Context) -> t
 
 
 def _in_list_type(data_types: Sequence[pa.DataType], context: Context) -> pa.DataType:
-    """Of sessions that are not ANSI: all as text where there is text, but truths and bytes only among their like."""
+    """Common type of an IN list without ANSI mode: string if any is; booleans and binaries among their own kind."""
     told = [data_type for data_type in data_types if data_type != pa.null()]
     if len({data_type if data_type in (pa.bool_(), pa.binary()) else None for data_type in told}) > 1:
         raise AnalysisError(f"Spark does not compare {' with '.join(map(spark_type_name, told))} in a list")

@@ -92,7 +92,7 @@ def _joined(connective: type[And] | type[Or], terms: Iterable[Predicate]) -> Pre
 
 
 def _equalities_listed(terms: Sequence[Predicate], connective: type[And] | type[Or]) -> tuple[Predicate, ...]:
-    """The same parts, with ``a = 1 OR a = 2 …`` as ``a IN (1, 2, …)``, and ``a <> 1 AND a <> 2 …`` as NOT IN.
+    """Join parts of one term: ``a = 1 OR a = 2 …`` is ``a IN (1, 2, …)``, and ``a <> 1 AND a <> 2 …`` is NOT IN.
 
     A list is one leaf to everybody, where thousands of comparisons are thousands; short chains stay as they are.
     """

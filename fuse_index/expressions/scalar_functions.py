@@ -114,7 +114,7 @@ FUNCTION_BY_CATALYST_CLASS: Mapping[str, str] = {
     scalar.catalyst_class: name for name, scalar in SCALAR_FUNCTIONS.items()
 }
 DATE_TRUNC = "date_trunc"
-"""Of two arguments, and of the session's time zone."""
+"""A function of two arguments, and of the session's time zone."""
 DATE_TRUNC_UNITS: Mapping[str, str] = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
     "QUARTER": "quarter",

@@ -82,7 +82,7 @@ class ValueSet:
 
     @classmethod
     def points_at(cls, values: Iterable[Any]) -> ValueSet:
-        """These values and no others; -0.0 and 0.0 are one, and so are all NaNs."""
+        """Make the set of these values and no others; -0.0 and 0.0 are one, and so are all NaNs."""
         distinct = {sort_key(value): _canonical_float(value) for value in values}
         return cls(tuple(Interval.point(distinct[key]) for key in sorted(distinct)))
 

@@ -98,7 +98,7 @@ class KeyChanges:
 
 
 def last_changes(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
-    """Of each key the last of the changes that count, as it came. Raises as ``KeyChanges.from_changes``."""
+    """Keep the last change of each key that counts, as it came. Raises as ``KeyChanges.from_changes``."""
     if CHANGE_TYPE not in rows.column_names:
         raise InputError(f"the changes have no column {CHANGE_TYPE!r}: they have {rows.column_names}")
     check_has_key(rows, snapshot, "apply")

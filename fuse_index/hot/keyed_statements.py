@@ -98,7 +98,7 @@ class KeyedStatementsMixin(KeyedMixin):
         return self._move_to(transaction.commit("overwrite"))
 
     def _each_key_once(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """These rows as the table has them. Raises RepeatedKey, after the last of them, for a key that comes twice."""
+        """Conform rows to the table. Raises RepeatedKey, after the last of them, for a key that comes twice."""
         keys, names = list[pa.Table](), list(self.snapshot.key)
         for batch in batches:
             rows = storage.conform_rows(batch, self.snapshot.schema)

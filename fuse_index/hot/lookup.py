@@ -48,7 +48,7 @@ def look_up(stored: StoredTable, keys: pa.Table, names: Sequence[str], engine: E
 
 
 def _read_tail(stored: StoredTable, numbers: np.ndarray, rows: np.ndarray, columns: Sequence[str]) -> pa.Table:
-    """These rows of these blocks, each once. ``numbers``, ``rows``: int64, shape (n,)."""
+    """Read these rows of these blocks, each once. ``numbers``, ``rows``: int64, shape (n,)."""
     blocks, chosen = stored.blocks(), []
     for number in np.unique(numbers).tolist():
         mask = np.zeros(blocks.row_counts[number], np.bool_)

@@ -86,7 +86,7 @@ class Ballot:
 
     @classmethod
     def constant(cls, units: int, outcomes: int) -> Self:
-        """The same outcomes are possible on each unit."""
+        """Make a ballot on which the same outcomes are possible on each unit."""
         return cls(np.full(units, outcomes, np.uint8))
 
     def __invert__(self) -> Ballot:

@@ -55,7 +55,7 @@ def define_index(
 
 
 def redefine_index(previous: IndexDefinition | UnavailableIndex, schema: Schema, host: Host) -> IndexDefinition:
-    """The same index as it would be defined today: by the kind that is installed, on the types that columns have now.
+    """Redefine an index as it would be today: by the kind that is installed, on the types that columns have now.
 
     Its key is the same if nothing changed that sidecars depend on. Raises DefinitionError if it cannot be used even so.
     """

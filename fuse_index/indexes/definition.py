@@ -58,9 +58,9 @@ class IndexDefinition:
     context: Context | None = None
     """The session that its terms were understood in, where their values depend on one."""
     where: Predicate | None = None
-    """It knows only of rows on which this is TRUE."""
+    """The condition of a partial index: it knows only of rows on which this is TRUE."""
     content: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """As it is stored, with whatever a newer version has put there."""
+    """The definition as it is stored, with whatever a newer version has put there."""
 
     def kind_in(self, host: Host) -> IndexKind:
         """The kind that it was made with, whoever else brings one of that name."""
@@ -70,7 +70,7 @@ class IndexDefinition:
 
     @property
     def columns(self) -> list[str]:
-        """What it is on, as people type it."""
+        """The index's terms, as people type them."""
         return column_texts(self.inputs)
 
 

@@ -23,11 +23,11 @@ from fuse_storage import ColumnStatistics, Field
 _KIND_TIMEOUT_SECONDS = 10.0
 """How long a kind may think about a column."""
 _MIN_BLOCKS = 8
-"""Of fewer blocks there is little to skip."""
+"""Blocks of a table below which there is little to skip."""
 _MAX_SELECTIVE_SHARE = 0.1
 """An equality that reads no more than this share of the blocks needs no help."""
 _MAX_LOW_CARDINALITY_VALUES = 64
-"""Of so few different values per block each is likely to be in every block: only sorting, no index, can skip those."""
+"""Different values of a block below which each is likely to be in every block: only sorting skips those, no index."""
 
 SUGGESTIONS_SCHEMA = pa.schema(
     [

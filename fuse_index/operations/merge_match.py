@@ -164,7 +164,7 @@ class MergeRows:
         return EditedBlock(block.filter(pack_mask(~actions.deleted)), actions.counts, actions.matched_rows)
 
     def change(self, rows: pa.Table) -> tuple[pa.Table, pa.Table, RowNumbers]:
-        """Of rows of the table those that are updated, as they become, and those that go.
+        """Split rows of the table into those that are updated, as they become, and those that go.
 
         And the numbers of the rows of the source that match one: int64, shape (n,).
         """
@@ -174,7 +174,7 @@ class MergeRows:
         return updated, rows.filter(pack_mask(actions.deleted)), actions.matched_rows
 
     def relevant_rows(self, rows: pa.Table) -> pa.Table:
-        """Of rows of the table those that match a row of the source, or go."""
+        """Keep the rows of the table that match a row of the source, or go."""
         mask = self._decide(rows).deleted
         mask[self._matching_rows(rows)[0]] = True
         return rows.filter(pack_mask(mask))

@@ -51,7 +51,7 @@ class RowCondition:
         return evaluate(self.predicate, rows, self.engine.context, self.engine.functions).fill_null(False)
 
     def conform_and_check(self, rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
-        """These rows, in the schema's types. Raises InputError if there is one on which the condition is not true."""
+        """Conform rows to the schema's types. Raises InputError if there is one on which the condition is not true."""
         conformed = conform_rows(rows, schema)
         outside = conformed.filter(pc.invert(self.matching_mask(conformed)))
         if outside.num_rows:

@@ -1,4 +1,4 @@
-"""Of a predicate with very many leaves, those that indexes are asked about.
+"""The leaves that indexes are asked about, of a predicate with very many.
 
 Each leaf costs some calls of plugins at each level, so a condition of thousands would cost more to plan than a scan.
 Those that say the same of one column are asked about together; of the others, those of an AND help each for itself,

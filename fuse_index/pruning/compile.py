@@ -40,7 +40,7 @@ class CompiledProbe:
 
     @property
     def identity(self) -> str:
-        """What it is in any query of the table: the key of its definition, or the kind."""
+        """The voter's identity in any query of the table: the key of its definition, or the kind."""
         return identify(self.kind, self.definition)
 
 
@@ -60,7 +60,7 @@ class LeafProbes:
     refusals: tuple[IndexRefusal, ...]
 
     def without(self, reasons: Mapping[str, Refusal]) -> LeafProbes:
-        """The same without these indexes, by name, each with the reason why it is not asked."""
+        """Leave out these indexes, by name, each with the reason why it is not asked."""
         left = [each for each in self.probes if each.index in reasons and not each.exact]
         refusals = (IndexRefusal(each.index, each.kind.name, reasons[each.index]) for each in left)
         kept = tuple(each for each in self.probes if each.exact or each.index not in reasons)
@@ -84,7 +84,7 @@ class PredicateProbes:
     is_whole: bool = True
 
     def without(self, reasons: Mapping[str, Refusal]) -> PredicateProbes:
-        """The same without these indexes, by name, each with the reason why it is not asked."""
+        """Leave out these indexes, by name, each with the reason why it is not asked."""
         by_leaf = {subject: leaf_probes.without(reasons) for subject, leaf_probes in self.by_leaf.items()}
         return replace(self, by_leaf=by_leaf)
 

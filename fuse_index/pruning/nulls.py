@@ -64,7 +64,7 @@ class NullPresence:
         return cls(may_be_null, always_null)
 
     def take(self, units: npt.NDArray[np.int64]) -> NullPresence:
-        """The same of these units: int64, shape (k,), in any order."""
+        """The null counts of these units: int64, shape (k,), in any order."""
         return NullPresence(self.may_be_null[units], self.always_null[units])
 
 

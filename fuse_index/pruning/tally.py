@@ -30,7 +30,7 @@ _Subject = Leaf | Conjunction
 
 
 class Contradiction(Exception):
-    """These indexes are not to be believed. Caught by the planner, which plans anew without them."""
+    """Indexes that contradict themselves or each other. The planner catches this, and plans anew without them."""
 
     def __init__(self, indexes: frozenset[str], detail: str) -> None:
         super().__init__(detail)
@@ -83,7 +83,7 @@ class Tally:
         return self.count.ballot
 
     def best_case(self, pending: Iterable[_Subject]) -> VoteCount:
-        """The same as if every index yet to be asked about these gave the best answer."""
+        """The tally as it would be if every index yet to be asked about these units gave the best answer."""
         wished: Mapping[Any, int] = best_case_outcomes(self.probes.predicate)
         best = {subject: Ballot.constant(self.units, wished.get(subject, FALSE)) for subject in pending}
         return VoteCount(self.count.tree, {**self.ballots, **best}, self.units)

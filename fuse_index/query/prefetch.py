@@ -19,8 +19,8 @@ MAX_PREFETCHED_BLOCKS = 4
 _MAX_JOINED_BLOCKS, _MAX_JOINED_ROWS = 64, 1 << 16
 """Hot blocks, and rows of them, that are read together: most of such a block's cost is not its rows."""
 _MAX_WHOLE_JOINED_ROWS = 1 << 18
-"""The same where all columns and rows are read: 64 blocks of 10,000 rows are tiered with 0.6 of the CPU, as threads
-wait for each other less."""
+"""Rows of hot blocks that are read together where all columns and rows are read: 64 blocks of 10,000 rows are tiered
+with 0.6 of the CPU, as threads wait for each other less."""
 
 
 def prefetch_items(read: Callable[[_Item], _T], items: Sequence[_Item], depth: int) -> Iterator[_T]:

@@ -24,7 +24,7 @@ from fuse_storage import (
 )
 
 _MAX_DIGITS = 19
-"""Those of the greatest version that there can be."""
+"""Digits of the greatest version that there can be."""
 _DELETION_VECTORS = "deletionVectors"
 _KNOWN_FEATURES = {
     "columnMapping",

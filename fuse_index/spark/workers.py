@@ -34,7 +34,7 @@ _SPARKS_OWN = re.compile(
 
 
 def for_workers(function: Callable[..., _T]) -> Callable[..., _T]:
-    """The same function as workers take it; in one that cannot load it, it raises ImportError in a sentence."""
+    """Wrap a function for workers: in one that cannot load it, it raises ImportError in a sentence."""
     pickled, loaded, explain = cloudpickle.dumps(function), list[Any](), _explanation()  # type: ignore[no-untyped-call]
 
     def run(*arguments: Any) -> Any:  # travels by its value, and may name nothing of this module

@@ -187,7 +187,7 @@ class MemoryBatch:
         return self.kind_under_test.input_rows(self.rows).combine_chunks()
 
     def take(self, units: Sequence[int]) -> MemoryBatch:
-        """The same index, of these units only, in this order."""
+        """Choose these units only, in this order."""
         return replace(
             self,
             blocks=tuple(self.blocks[unit] for unit in units),
@@ -196,7 +196,7 @@ class MemoryBatch:
         )
 
     def without_summaries(self, units: Sequence[int]) -> MemoryBatch:
-        """The same, where these units have never been indexed."""
+        """Make these units ones that have never been indexed."""
         assert self.summaries is not None
         known = [unit not in units for unit in range(len(self))]
         indices = pa.array([unit if keep else None for unit, keep in enumerate(known)], pa.int64())
@@ -204,12 +204,12 @@ class MemoryBatch:
         return replace(self, summaries=self.summaries.take(indices), locations=places)
 
     def with_changed_packs(self, change: Callable[[bytes], bytes]) -> MemoryBatch:
-        """The same, with every pack's bytes changed since they were written."""
+        """Change the bytes of every pack, as damage after it was written would."""
         files = MemoryFiles({key: change(data) for key, data in self.files.data.items()})
         return replace(self, files=files, cache=Cache(1 << 24))
 
     def without_files(self) -> MemoryBatch:
-        """The same, with every pack gone."""
+        """Take every pack away."""
         return replace(self, files=MemoryFiles({}), cache=Cache(1 << 24))
 
     def as_segments(self, size: int) -> MemoryBatch:

@@ -47,7 +47,7 @@ _RANGE_OPERATORS: tuple[tuple[Operator, Operator], ...] = (
     ("=", "="),
 )
 _VALUES_PER_CONJUNCTION = 5
-"""Of how many values each pair makes boxes."""
+"""Values of each leaf of a conjunction, of which each pair makes boxes."""
 _PAIR_OPERATORS: tuple[Operator, ...] = ("=", "<", "<>")
 
 
@@ -83,7 +83,7 @@ def _times(zone: Any) -> Samples:
 
 
 _LONG_TEXT = "x" * 32
-"""As long as a bound that is kept whole; one letter more, and it is cut."""
+"""Text as long as a bound that is kept whole; one letter more, and it is cut."""
 
 _TEXT_SAMPLES = Samples(
     ("", "a", "a\x00", "b", "～", "😀", _LONG_TEXT, _LONG_TEXT + "x"),

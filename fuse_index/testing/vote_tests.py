@@ -205,7 +205,7 @@ class VoteTests(KindTests):
 
 
 class UnknownStatisticsBatch:
-    """The same units; nothing is known of their values."""
+    """Units of whose values nothing is known."""
 
     def __init__(self, shelf: MemoryBatch) -> None:
         self.batch = shelf
@@ -221,7 +221,7 @@ class UnknownStatisticsBatch:
 
 
 class NoStatisticsBatch(UnknownStatisticsBatch):
-    """The same units, without statistics."""
+    """Units without statistics."""
 
     def statistics(self, number: int) -> ColumnStatistics | None:
         return None

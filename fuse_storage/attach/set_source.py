@@ -32,7 +32,7 @@ class SourceVersion:
     adopted: bool = False
 
     def to_property(self) -> dict[str, Any]:
-        """As a snapshot's property has it."""
+        """The state of a source as a snapshot's property has it."""
         members = {"format": self.format, "url": self.url, "version": self.version, "unread": list(self.unread)}
         return members | ({"adopted": True} if self.adopted else {})
 

@@ -130,7 +130,7 @@ class ColumnMatch:
 
 
 def _kind(kind: pa.DataType) -> str:
-    """Which kind of nest it is; plain types are all alike."""
+    """The nested type's name; '' for any scalar, since scalars may widen into each other."""
     return types.storage_type_name(kind) if is_.is_nested(kind) else ""
 
 

@@ -49,7 +49,7 @@ class Sighting:
 
 
 NEVER_SEEN = Sighting(-math.inf, -math.inf)
-"""Of a handle that came from another process: who knows how long it was on its way."""
+"""The sighting of a handle that came from another process: nobody knows how long it was on its way."""
 
 
 class Head(Protocol):

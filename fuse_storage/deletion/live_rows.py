@@ -22,7 +22,7 @@ from fuse_storage.parquet.pages import RowMask
 from fuse_storage.table import StoredTable
 
 _MAX_DELETED_SHARE = 5
-"""Of a block one row in so many may be deleted before it is better written anew."""
+"""One row of so many of a block may be deleted before the block is better written anew."""
 
 
 def stored_blocks(table: StoredTable) -> BlockFrame:
@@ -101,7 +101,7 @@ def leave_out_deleted(
 def read_live_rows(
     table: StoredTable, blocks: BlockFrame, position: int, columns: Sequence[str], among: RowMask | None = None
 ) -> pa.Table:
-    """These columns of the live rows of one block of the frame.
+    """Read columns of the live rows of one block of the frame.
 
     ``among``: bool, shape (rows of the block,), those of its rows that are wanted. Raises as ``StoredTable.read_block``
     and ``live_row_masks``.

@@ -121,7 +121,7 @@ class HotChain:
         return list(known) if found.commit_id == known[-1].commit_id else []
 
     def advance_by(self, state: Snapshot, count: int) -> tuple[Snapshot, RefEntry | None]:
-        """As ``advance``, but at most so many files, which are asked for at once and unseen: one wait, and no list."""
+        """Advance by at most so many files, which are asked for at once and unseen: one wait, and no list."""
         numbers = range(state.chain_length + 1, state.chain_length + 1 + count)
         with ThreadPoolExecutor(count, "fuse-hot") as pool:
             for number, data in zip(numbers, pool.map(self.find, numbers), strict=True):

@@ -74,7 +74,7 @@ class BlockRequest:
         return f"{self.store.url}/{self.block.key}"
 
     def choose_rows(self, rows: pa.Table) -> pa.Table:
-        """Those of all rows of the block that are asked for."""
+        """Keep only the requested zones and rows of a whole block."""
         sizes = self.block.zone_rows
         if self.zones is not None and list(self.zones) != list(range(len(sizes))):
             starts = list(accumulate(sizes, initial=0))

@@ -196,14 +196,14 @@ def _check_tail_rows(rows: pa.Table) -> None:
 
 
 def align_tail(rows: pa.Table, schema: Schema) -> pa.Table:
-    """The same rows with statistics of the columns of a schema, in its types."""
+    """Give rows the statistics of the columns of a schema, in its types."""
     columns = dict(zip(TAIL_SCHEMA.names[: len(BLOCK_SCHEMA)], block_columns(rows).columns, strict=True))
     columns |= {name: rows.column(name) for name in TAIL_SCHEMA.names[len(BLOCK_SCHEMA) :]}
     return pa.table(columns | statistics_columns(schema, rows))
 
 
 def blocks_with_rows(tail: pa.Table) -> pa.Table:
-    """Those blocks of a tail that have rows: the others have keys that are deleted."""
+    """Keep the blocks of a tail that have rows: the others have keys that are deleted."""
     return tail.filter(pc.not_equal(tail.column("change"), DELETE_CHANGE))
 
 

@@ -245,7 +245,7 @@ def is_applied(state: Snapshot, application: tuple[str, int] | None) -> bool:
 
 
 def number_rows(blocks: tuple[HotBlock, ...], row_id: int) -> tuple[HotBlock, ...]:
-    """The same blocks with ids for their rows, from this one on."""
+    """Number the rows of blocks, from this id on."""
     numbered = []
     for block in blocks:
         numbered.append(replace(block, first_row_id=row_id))

@@ -120,7 +120,7 @@ def key_schema_of(snapshot: Snapshot) -> Schema:
 
 
 def last_of_each_key(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Those rows that are the last of their keys, in their order. ``names``: the columns of the key."""
+    """Keep the rows that are the last of their keys, in their order. ``names``: the columns of the key."""
     chosen = last_of_each(key_table(rows, names).combine_chunks())
     return rows if len(chosen) == len(rows) else rows.take(pa.array(chosen))
 

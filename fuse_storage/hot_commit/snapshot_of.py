@@ -29,7 +29,7 @@ class KeepState:
 
 
 def snapshot_of(table: _HeadT) -> _HeadT:
-    """The same rows as a snapshot: the table itself, or what is or was committed for it if it is after hot commits.
+    """Make a snapshot of the table's rows: the table itself, or what is or was committed for it after hot commits.
 
     Raises InvalidArgument for an older state that nobody made a snapshot of.
     """

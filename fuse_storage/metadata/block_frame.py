@@ -50,7 +50,7 @@ _LIVE_ROW_COLUMNS: ColumnGroup = ("live_rows", "stats_exact")
 """Columns that tell whether statistics are exact: few queries need them."""
 _ORIGIN_COLUMNS: ColumnGroup = ("level", "added_by")  # they tell how blocks came to be
 _MAX_FILES_READ_EAGERLY = 16
-"""Of so few files all that is not statistics is read at once: going back to a store is dearer."""
+"""Files of which all that is not statistics is read at once: going back to a store is dearer."""
 
 
 class BlockFrame:
@@ -126,7 +126,7 @@ class BlockFrame:
 
     @cached_property
     def has_exact_statistics(self) -> npt.NDArray[np.bool_]:
-        """Those of them of which each bound that is not cut is a value that they hold: bool, shape (n,)."""
+        """The blocks of which each bound that is not cut is a value that they hold: bool, shape (n,)."""
         exact = pc.fill_null(self._columns(_LIVE_ROW_COLUMNS).column("stats_exact"), False).to_numpy()
         return np.asarray(np.asarray(exact, np.bool_) & self.has_all_rows)
 
@@ -257,7 +257,7 @@ class BlockFrame:
         return zone_frame
 
     def _columns(self, group: ColumnGroup) -> pa.Table:
-        """These columns, one row for each block."""
+        """Read columns, one row for each block."""
         if (cached := self.find_cached(group)) is not None:
             return cached
         rows, stacked_indices = self._read_all_rows(group), self._rows.stacked_indices
@@ -265,7 +265,7 @@ class BlockFrame:
         return self._cache_value(group, found, lambda found: found.nbytes)
 
     def _read_all_rows(self, group: ColumnGroup) -> pa.Table:
-        """These columns of all blocks of the files in which these blocks are."""
+        """Read columns of all blocks of the files in which these blocks are."""
         tables = [empty_block_rows(group), *(tables[0] for tables in self._read([group]))]
         return pa.concat_tables(tables, promote_options="default")  # a column that a file lacks is null
 

@@ -92,7 +92,7 @@ def read_column_groups(
     cache: Cache | None = None,
     decoding: AbstractContextManager[Any] | None = None,
 ) -> list[pa.Table]:
-    """Of each group, the columns that the file has; it is decoded within ``decoding``.
+    """Read the columns that the file has of each group, decoded within ``decoding``.
 
     Raises NotFound, Corrupt, FormatError or StorageError.
     """
@@ -113,7 +113,7 @@ def read_column_groups(
 def _cached_column_groups(
     store: Store, part: MetadataFile, groups: Sequence[ColumnGroup], cache: Cache
 ) -> list[pa.Table | None]:
-    """Of each group what is in memory, None where nothing is."""
+    """Cached tables per column group; None where a group is not cached."""
     return [cache.find(_cache_key(store, part, group)) for group in groups]
 
 

@@ -124,7 +124,7 @@ def block_columns(table: pa.Table) -> pa.Table:
 
 @cache
 def empty_block_rows(group: metadata_table.ColumnGroup) -> pa.Table:
-    """These columns of blocks, and no rows."""
+    """Make a table of these columns of blocks, without rows."""
     return pa.schema([BLOCK_SCHEMA.field(name) for name in group]).empty_table()
 
 

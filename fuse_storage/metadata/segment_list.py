@@ -154,7 +154,7 @@ def _has_current_statistics(rows: pa.Table, types: Mapping[str, pa.DataType]) ->
 
 
 def _concat_by_schema(rows: Iterable[pa.Table]) -> list[pa.Table]:
-    """The same rows in as few tables as there are changes of columns."""
+    """Join rows into as few tables as there are changes of columns."""
     runs: list[list[pa.Table]] = []
     for part in rows:
         if runs and part.schema.equals(runs[-1][0].schema):

@@ -163,7 +163,7 @@ class SidecarRows:
 
 
 def _read_or_null(rows: MetadataRows, group: ColumnGroup) -> tuple[pa.Table, str | None]:
-    """These columns, one row for each block, null where there is nothing; and the first problem, if there was any."""
+    """Read columns, one row for each block, null where there is nothing; and the first problem, if there was any."""
     found = rows.read([group])
     problems = [str(problem) for problem in found if isinstance(problem, StorageError)]
     tables = [tables[0] if isinstance(tables, list) else None for tables in found]

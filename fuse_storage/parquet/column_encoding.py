@@ -43,7 +43,7 @@ _MIN_SAMPLED_ROWS = 1_024
 _DELTA_GAIN, _LZ4_GAIN, _ZSTD_GAIN = 0.75, 0.9, 0.75
 """The share of the bytes of the best faster form, up to which a form is worth its time."""
 _MIN_SAVED_SHARE = 1 / 16
-"""Of the values' bytes in memory: a codec that saves less is not worth its time, be it half of what is left."""
+"""Share of the values' bytes in memory: a codec that saves less is not worth its time, be it half of what is left."""
 
 
 @dataclass(frozen=True, slots=True)

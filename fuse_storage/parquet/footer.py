@@ -61,7 +61,7 @@ class BlockFile:
     foreign: ForeignFile | None = None
 
     def column_key(self, store: Store, columns: Sequence[int]) -> tuple[Hashable, ...]:
-        """Of all rows of a field in ``column_cache``; ``columns``: the numbers of its Parquet columns."""
+        """Cache key of a field's decoded column; ``columns``: the numbers of its Parquet columns."""
         return (store.url, self.key, self.seal, *columns)
 
 
@@ -89,7 +89,7 @@ class Footer:
     schema_bytes: bytes
     """The schema as it is written in Parquet's footer."""
     forms: Sequence[ColumnForm]
-    """Of each column, how it is stored."""
+    """The way in which each column is stored."""
     length: int
     seal: int
     """What ``seal_number`` gives of its checksum."""
@@ -129,7 +129,7 @@ class Footer:
 
     @cached_property
     def paths(self) -> list[str]:
-        """Of each column its names from the top, with dots between them."""
+        """The path of each column, its names from the top with dots between them."""
         return [self.metadata.schema.column(number).path for number in range(self.column_count)]
 
     @cached_property
@@ -236,7 +236,7 @@ def is_hot_key(key: str) -> bool:
 
 
 def read_block_ranges(store: Store, block: BlockFile, ranges: Sequence[ByteRange]) -> list[bytes]:
-    """These bytes of a block. Raises NotFound, saying that the table refers to it; Corrupt if it is of a hot commit."""
+    """Read bytes of a block. Raises NotFound, saying that the table refers to it; Corrupt if it is of a hot commit."""
     try:
         return store.read_ranges(block.key, ranges)
     except NotFound as missing:

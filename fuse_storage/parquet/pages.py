@@ -145,7 +145,7 @@ class Pages:
         return needed is None or bool(needed.all())
 
     def _needed_pages(self, chunk: int, row_mask: RowMask) -> npt.NDArray[np.bool_] | None:
-        """Of each page with rows of a chunk, whether any of its rows is wanted; None where pages cannot be told apart.
+        """Mark the pages of a chunk of which any row is wanted; None where pages cannot be told apart.
 
         ``row_mask``: bool, shape (rows of the zone,). Returns bool, shape (pages with rows,).
         """

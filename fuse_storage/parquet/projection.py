@@ -18,7 +18,7 @@ from fuse_storage.schema.conform import rename_array_fields
 from fuse_storage.schema.schema import Field
 
 _MIN_ROWS_PER_SLICE = 2048
-"""Of a column: copying so many values takes as long as making a slice of it."""
+"""Rows below which a column is copied: to copy so many values takes as long as to make a slice of it."""
 
 
 def project_column(stored_values: pa.ChunkedArray | None, field: Field, row_count: int) -> pa.ChunkedArray:

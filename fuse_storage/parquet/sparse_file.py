@@ -20,7 +20,7 @@ class SparseFile(io.RawIOBase):
         self.position = 0
 
     def view(self, offset: int, length: int) -> memoryview:
-        """These bytes, or as many of them as are here."""
+        """Read bytes, or as many of them as are here."""
         span = max(bisect_right(self.starts, offset) - 1, 0)
         start = offset - self.starts[span]
         return memoryview(self.fetched[span])[start : start + length]

@@ -128,14 +128,14 @@ StructMembers for some of these."""
 
 @dataclass(frozen=True, slots=True)
 class StructMembers:
-    """Of a list of structs those at these places, from 0, and of them these fields; the others come as ``{}``."""
+    """Read the structs of a list at these places, from 0, and of them these fields; the others come as ``{}``."""
 
     places: Collection[int]
     selection: Selection
 
 
 def read_selected(data: _BytesLike, at: int, selection: Selection) -> tuple[ThriftStruct, int]:
-    """These fields of the struct that begins at byte ``at``, and where it ends.
+    """Read these fields of the struct that begins at byte ``at``, and where it ends.
 
     What is not selected is passed over, four times as fast as it is read. Raises as ``read_struct``.
 

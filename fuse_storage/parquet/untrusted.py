@@ -38,7 +38,7 @@ _ENCODING_FIELDS = {_DATA_HEADER_FIELD: 2, _DICTIONARY_HEADER_FIELD: 2, _DATA_HE
 """Fields of the header of each type of page: how many values it has, and how they are encoded."""
 _PLAIN, _PLAIN_DICTIONARY, _RLE, _BIT_PACKED, _RLE_DICTIONARY = 0, 2, 3, 4, 8
 _ENCODINGS = frozenset({_PLAIN, _PLAIN_DICTIONARY, _RLE, _BIT_PACKED, _RLE_DICTIONARY})
-"""Those of Parquet's encodings that make no more bytes than a page has, or one entry of a dictionary for each value."""
+"""Encodings of Parquet that make no more bytes than a page has, or one entry of a dictionary for each value."""
 _REFUSALS = (OSError, LookupError, ArithmeticError, ValueError, TypeError, NotImplementedError, RecursionError)
 """What damage makes Arrow, and the reader of headers, raise."""
 

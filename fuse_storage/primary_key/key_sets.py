@@ -22,7 +22,7 @@ from fuse_storage.statistics import ColumnStatistics
 
 _ROW, _PLACE = "row", "place"
 _MIN_HASH_BITS, _MAX_HASH_BITS, _HASHES_PER_VALUE = 12, 24, 16
-"""Of a table of hashes: sixteen places for a value, so that one in sixteen others has to be looked up."""
+"""Least and most bits of a hash, and places for each value: with sixteen, one in sixteen others has to be looked up."""
 
 
 def key_table(rows: pa.Table, names: Sequence[str]) -> pa.Table:

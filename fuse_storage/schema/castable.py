@@ -17,7 +17,7 @@ def castable_type(kind: pa.DataType) -> pa.DataType:
 
 
 def to_castable(values: pa.Array) -> pa.Array:
-    """The same values, in the type that ``castable_type`` gives for theirs."""
+    """Cast values to the type that ``castable_type`` gives for theirs."""
     if is_.is_run_end_encoded(values.type):
         told = pc.cast(values.values, _without_views(values.type.value_type))
         runs = pa.RunEndEncodedArray.from_arrays(values.run_ends, told)

@@ -23,7 +23,7 @@ from fuse_storage.schema.schema import Field, Schema, nested_type_like
 
 
 def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
-    """The same rows in the logical schema, its order and its types. Raises SchemaError naming the column."""
+    """Put rows into the logical schema, its order and its types. Raises SchemaError naming the column."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     names = table.column_names  # made anew each time that it is asked for
     given = dict(zip(names, table.columns, strict=True))
@@ -156,7 +156,7 @@ def _type_with_all_fields(given_type: pa.DataType, field: Field) -> pa.DataType:
 
 
 def _with_all_fields(values: pa.Array, field: Field) -> pa.Array:
-    """The same values, with fields of structs in the table's order, and NULL in those that they lack."""
+    """Put fields of structs into the table's order, with NULL in those that the values lack."""
     data_type = _type_with_all_fields(values.type, field)
     if data_type == values.type:
         return values
@@ -239,13 +239,13 @@ class _RenamedBatch:
 
 
 def rename_table_fields(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The same columns under other names, nested ones too, without copying. The types must differ in names only."""
+    """Give columns other names, nested ones too, without copying. The types must differ in names only."""
     batches = [pa.record_batch(_RenamedBatch(batch, schema)) for batch in rows.to_batches()]
     return pa.Table.from_batches(batches, schema)
 
 
 def rename_array_fields(values: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """The same values under other names within."""
+    """Give nested values other names within."""
     if values.type == data_type:
         return values
     batch = pa.RecordBatch.from_arrays([values], [""])
@@ -253,7 +253,7 @@ def rename_array_fields(values: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 def fill_under_nulls(values: pa.Array, nullable: bool = True) -> pa.Array:
-    """The same values, with something in every field that is NOT NULL, also where the struct around it is NULL.
+    """Put something into every field that is NOT NULL, also where the struct around it is NULL.
 
     Parquet's writer wants it so, and writes nothing of it.
     """

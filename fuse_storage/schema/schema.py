@@ -43,12 +43,12 @@ class Field:
 
     @property
     def arrow(self) -> pa.Field:
-        """The same in Arrow, as readers see it."""
+        """The Arrow form, as readers see it."""
         return pa.field(self.name, self.type, self.nullable)
 
     @property
     def parquet_field(self) -> pa.Field:
-        """The same in Arrow, as Parquet files hold it: physical names, and ids as documentation for other engines."""
+        """The Arrow form, as Parquet files hold it: physical names, and ids as documentation for other engines."""
         data_type = nested_type_like(self.type, [child.parquet_field for child in self.children])
         return pa.field(self.physical_name, data_type, self.nullable, {_PARQUET_FIELD_ID: str(self.id).encode()})
 
@@ -126,12 +126,12 @@ class Schema:
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """The same in Arrow, as readers see it."""
+        """The Arrow form, as readers see it."""
         return pa.schema([field.arrow for field in self.fields])
 
     @cached_property
     def parquet_schema(self) -> pa.Schema:
-        """The same in Arrow, as Parquet files hold it."""
+        """The Arrow form, as Parquet files hold it."""
         return pa.schema([field.parquet_field for field in self.fields])
 
     @property

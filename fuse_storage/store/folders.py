@@ -117,7 +117,7 @@ def prune_folders(root: str, parts: Sequence[str]) -> None:
 
 @contextmanager
 def readable_folder(folder: int) -> Iterator[int]:
-    """The same folder, opened so that its entries can be listed and made durable."""
+    """Open a folder so that its entries can be listed and made durable."""
     handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     try:
         yield handle

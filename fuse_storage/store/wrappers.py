@@ -126,7 +126,7 @@ class MeteredStore:
 
 
 def meter_requests(store: Store) -> MeteredStore:
-    """The same store, counted from zero."""
+    """Count the store from zero."""
     return MeteredStore(store)
 
 

@@ -115,7 +115,7 @@ def find(document: str, steps: JsonPathSteps) -> tuple[str | None, int]:
 
 
 def find_in(tree: Any, steps: JsonPathSteps) -> tuple[str | None, int]:
-    """The same of a document that was read already."""
+    """Evaluate the path on a document that was read already."""
     doubt = SURE
     out: list[str] = []
     try:

@@ -68,7 +68,7 @@ def read_json(text: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The same tree as dictionaries, lists, numbers and texts; of a name that comes twice, the last one counts."""
+    """Make dictionaries, lists, numbers and texts of a tree; of a name that comes twice, the last one counts."""
     match value:
         case Float():
             return float(value)

@@ -220,7 +220,7 @@ class _Statement:
         commit_keyed(stored, host, tasks, unless_changed=unless_changed, schema_change=self._step)
 
     def _moved_rows(self, rows: DataFrame, read: StoredTable, head: StoredTable) -> DataFrame:
-        """The same query over a later state, in which the rows that it is about lie elsewhere."""
+        """Ask the query of a later state, in which the rows that it is about lie elsewhere."""
         files, url = self._planner.register_state(head), head.store.url
         moved = jvm_bridge(self._spark).movedRows(rows._jdf, url, read.snapshot.id, head.snapshot.id, files)
         if moved is None:

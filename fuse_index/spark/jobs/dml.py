@@ -141,7 +141,7 @@ def stage_in_tasks(job: Sealed[DmlJob], rows: DataFrame) -> list[Sealed[list[Sta
 
 
 def stage_unless_few(job: Sealed[DmlJob], rows: DataFrame, limit: int) -> list[list[StagedSegment] | bytes]:
-    """The same, but the rows of a task that has few come here as an Arrow stream. ``limit``: as of ``take_few``."""
+    """Stage in tasks, but take the rows of a task that has few as an Arrow stream. ``limit``: as of ``take_few``."""
     return [answer.open() for answer in map_tasks(rows, partial(_stage_unless_few, job, limit))]
 
 

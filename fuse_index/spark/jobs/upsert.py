@@ -142,7 +142,7 @@ def _commit(to: DmlTarget, tasks: Sequence[Sealed[TaskPuts]], application: tuple
 def _latest(
     batches: Iterable[pa.RecordBatch], key: Sequence[int], order: Sequence[str], change_type: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """Of rows that are sorted by a key, and by an order in it, the last of each key.
+    """Keep the last row of each key, of rows that are sorted by the key and by an order in it.
 
     ``key``, ``change_type``: places of columns. Raises InputError where the order does not tell rows apart that differ.
     """

@@ -24,7 +24,7 @@ from fuse_index.pruning.compile import IndexSet
 from fuse_storage import StoredTable
 
 MAX_OVERLAP = 0.5
-"""Of all zones, those that may hold a typical value of a column, by their bounds. Where they are more, statistics leave
+"""The share of zones that may hold a typical value of a column, by their bounds. Where they are more, statistics leave
 little out for one key, and nothing for several."""
 MAX_SEGMENTS = 8
 """Bounds are compared within so many segments, some thousand blocks, that stand for all."""

@@ -155,7 +155,7 @@ def _chunk(chunk: ThriftStruct, number: int, orders: Sequence[bool], where: str)
 
 
 def _statistics(found: ThriftStruct, ordered: bool) -> RawStatistics:
-    """Those that can be: what is of another kind than it should be is unknown, as what is not there is."""
+    """Chunk statistics; a member that is absent or of the wrong type becomes None."""
     low, high = (found.get(number) if ordered else None for number in (6, 5))
     null_count = found.get(3)
     return RawStatistics(

@@ -22,7 +22,7 @@ from fuse_storage.parquet.foreign.thrift_footer import ForeignChunk, ForeignFoot
 _CREATED_BY = re.compile(
     r"(?P<name>.*?)(?: version (?P<version>\d+(?:\.\d+)*)?.*| v(?P<short>\d+(?:\.\d+)*).*)?", re.DOTALL
 )
-"""As Parquet's readers take it apart: a name, and perhaps "version" with numbers; ClickHouse has a "v" before them."""
+"""The writer's name, and perhaps "version" with numbers, as Parquet's readers take it apart; ClickHouse has a "v"."""
 _NEVER = (1 << 30,)
 
 
