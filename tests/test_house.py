@@ -156,10 +156,11 @@ def test_who_takes_or_gives_arrays_says_shape_and_dtype() -> None:
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
-    riddle = re.compile(r'"""(The same|These|Those|Of|It|What it|Such|As)\b')
+    riddle = re.compile(r'("""|/\*\* )(The same|These|Those|Of|It|What it|Such|As)\b')
+    java = [path for package in PACKAGES for path in sorted(package.rglob("*.java"))]
     riddles = [
         f"{named(path)}:{number}"
-        for path in FILES
+        for path in [*FILES, *java]
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if riddle.search(line)
     ]

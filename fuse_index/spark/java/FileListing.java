@@ -26,13 +26,13 @@ public class FileListing {
   private final long totalBytes;
   /** Columns, by their stored names, of which files have one value that they do not hold themselves. */
   private final List<String> constantColumns = new ArrayList<String>();
-  /** Those of them that some files hold. */
+  /** The constant columns that some files hold. */
   private final Set<String> partlyConstantColumns = new HashSet<String>();
-  /** Of each file the texts of these values, or nulls, or false where it holds the column; null where there are no such columns. */
+  /** The texts of these values in each file, or nulls, or false where it holds the column; null where there are no such columns. */
   private final JsonNode constants;
-  /** Of each file its ETag, or null; null where all are ours. */
+  /** The ETag of each file, or null; null where all are ours. */
   private final JsonNode etags;
-  /** Of each file its deletion vector, deflated, or null; null where every row of all counts. */
+  /** The deletion vector of each file, deflated, or null; null where every row of all counts. */
   private final JsonNode deleted;
   public final PartitionKeys partitions;
 

@@ -84,7 +84,7 @@ public class FileMetadata {
     this.deletedRows = deletedRows;
   }
 
-  /** The same, and the number of each row with the vector of its file. */
+  /** Tells the number of each row and the vector of its file, too. */
   public FileMetadata tellingDeletedRows() { return new FileMetadata(fields, true); }
 
   public boolean tellsDeletedRows() { return deletedRows; }

@@ -41,7 +41,7 @@ public class FileRange {
     }
   }
 
-  /** Of `maxSplitBytes`, which wants to know how much there is to read. */
+  /** An argument of `maxSplitBytes`, which wants to know how much there is to read. */
   public static class Total extends AbstractFunction0<Object> {
     private final long bytes;
 
@@ -111,7 +111,7 @@ public class FileRange {
     return Math.max(1, wanted.isDefined() ? ((Integer) wanted.get()).intValue() : session.leafNodeDefaultParallelism());
   }
 
-  /** These ranges as Spark's reader wants them, the largest first, none of more than so many bytes. */
+  /** Makes files of ranges, as Spark's reader wants them, the largest first, none of more than so many bytes. */
   public static List<PartitionedFile> files(SparkSession session, List<FileRange> ranges, long most, FileMetadata metadata) {
     List<FileRange> parts = new ArrayList<FileRange>();
     for (FileRange range : ranges) {

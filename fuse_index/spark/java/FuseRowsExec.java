@@ -88,7 +88,7 @@ public class FuseRowsExec extends SparkPlan {
 
   public String verboseString(int maxFields) { return simpleString(maxFields); }
 
-  /** The same rows as its child has. */
+  /** Canonical is the child alone, which gives the same rows. */
   public SparkPlan doCanonicalize() { return (SparkPlan) child.canonicalized(); }
 
   public Seq<SparkPlan> children() { return ScalaLists.toScala(Collections.singletonList(child)); }

@@ -51,7 +51,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private final ScanFilters filters;
   /** How many rows are wanted, and by what order they are the first, as TopRule writes it; null: all. */
   private final String top;
-  /** Of which filters some are keys of joins that were known when this scan was planned. */
+  /** Columns whose join keys are among `filters`, as they were known when this scan was planned. */
   private final Set<String> keyColumns;
   /** A bit for each block that may be read; null: all. */
   private final byte[] blockMask;
@@ -104,7 +104,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   /** The plan `relation`, with this in the place of its scan. By position, because it gained parameters between versions of Spark. */
   public LogicalPlan replaceIn(LogicalPlan relation) { return replaceIn(relation, relation.output()); }
 
-  /** The same, and with these for its columns. */
+  /** The plan `relation`, with this in the place of its scan, and with these for its columns. */
   public LogicalPlan replaceIn(LogicalPlan relation, Seq<?> output) {
     Object[] arguments = new Object[relation.productArity()];
     for (int i = 0; i < arguments.length; i++) {
@@ -114,24 +114,24 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return (LogicalPlan) relation.makeCopy(arguments);
   }
 
-  /** The same scan, of rows on which these conditions are true; itself if it knows them. */
+  /** Tells the scan that only rows are wanted on which these conditions are true; itself if it knows them. */
   public FuseScan withFilters(List<Expression> conditions) {
     ScanFilters others = new ScanFilters(conditions, snapshot);
     return Objects.equals(others.json, filters.json) ? this : with(readSchema, others, null, blockMask);
   }
 
-  /** Of some blocks alone: those of which there is no stored state. */
+  /** Restricts the scan to some blocks: those of which there is no stored state. */
   public FuseScan restrictedTo(byte[] mask) { return with(readSchema, filters, null, mask); }
 
-  /** The same scan, of which no more than these first rows are wanted; itself if it knows. */
+  /** Tells the scan that no more than these first rows are wanted; itself if it knows. */
   public FuseScan withTop(String first) { return first.equals(top) ? this : with(readSchema, filters, first, blockMask); }
 
-  /** The same scan of another version of the table, with the same columns. */
+  /** Scans another version of the table, with the same columns. */
   public FuseScan at(TableSnapshot other) {
     return new FuseScan(session, other, columns, metadata, readSchema, new ScanFilters(filters.expressions, other), top, keyColumns, null, partitionColumns);
   }
 
-  /** The same scan, of rows that have these keys of joins, `column IN (...)`, which were known before it is planned. */
+  /** Tells the scan keys of joins, `column IN (...)`, which are known before it is planned. */
   public FuseScan withKeys(List<Expression> memberships) {
     Set<String> columnsOfKeys = new HashSet<String>(keyColumns);
     for (Expression membership : memberships) columnsOfKeys.add(((Attribute) membership.references().head()).name());
@@ -142,7 +142,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return new FuseScan(session, snapshot, columns, metadata, schema, conditions, first, keyColumns, mask, partitionColumns);
   }
 
-  /** The same scan, with the parts of `_metadata` and of columns that are partly constant in their places; itself if there are none. */
+  /** Reads the parts of `_metadata` and of columns that are partly constant in their places; itself if there are none. */
   public FuseScan flat() {
     StructType shared = PartlyConstant.shared(snapshot.listing, snapshot.stored(columns));
     boolean hasParts = shared.length() == 0 || readSchema.getFieldIndex(shared.fields()[0].name()).isDefined();
@@ -182,7 +182,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   public int tasksAtOnce() { return FileRange.tasksAtOnce(session); }
 
-  /** The same scan of flat columns, and which of its rows no longer count. */
+  /** Reads flat columns, and which of the rows no longer count. */
   public FuseScan tellingDeletedRows() {
     FileMetadata telling = metadata.tellingDeletedRows();
     return new FuseScan(session, snapshot, columns, telling, schemaWith(telling), filters, top, keyColumns, blockMask, partitionColumns);
@@ -286,7 +286,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return createReaderFactory().supportColumnarReads(null) ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
   }
 
-  /** Of what votes left, which is more rows than the filters are true on. Asked for by each plan that Spark tries. */
+  /** Estimates what votes left, which is more rows than the filters are true on. Asked for by each plan that Spark tries. */
   public synchronized Statistics estimateStatistics() {
     BlockMask votes = votes();
     if (votes == estimatedVotes && (estimateHasColumns || !ScanStatistics.asksForColumns())) return estimate;
@@ -332,7 +332,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     return bytesOf(votes, width);
   }
 
-  /** Of the widths of columns Spark knows a guess, as it does for its own files; a row has 8 bytes besides. */
+  /** Bytes of columns of this width, by Spark's guess, as for its own files; a row has 8 bytes besides. */
   private long bytesOf(BlockMask votes, double width) {
     return (long) (rangeBytes(votes) * (width + 8.0) / (snapshot.schema.defaultSize() + 8.0));
   }

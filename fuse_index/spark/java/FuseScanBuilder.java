@@ -3,7 +3,7 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.types.StructType;
 
-/** Which columns a scan reads. Its filters come later, by PruneRule, as Catalyst's own expressions. */
+/** Chooses the columns that a scan reads. Its filters come later, by PruneRule, as Catalyst's own expressions. */
 public class FuseScanBuilder implements SupportsPushDownRequiredColumns {
   private final SparkSession session;
   private final TableSnapshot snapshot;

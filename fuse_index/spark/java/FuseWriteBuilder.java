@@ -14,10 +14,10 @@ public class FuseWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOve
 
   public WriteBuilder truncate() { return replacing(RowStatement.OVERWRITE); }
 
-  /** Which rows go is said by the statement's own condition, which RowStatementRule finds: these predicates know less. */
+  /** The statement's own condition says which rows go, and RowStatementRule finds it: these predicates know less. */
   public WriteBuilder overwrite(Predicate[] predicates) { return replacing(RowStatement.OVERWRITE); }
 
-  /** Of a table without partitions all rows are of one. */
+  /** In a table without partitions all rows are of one. */
   public WriteBuilder overwriteDynamicPartitions() { return replacing(RowStatement.OVERWRITE_PARTITIONS); }
 
   private WriteBuilder replacing(String rows) {

@@ -40,7 +40,7 @@ import org.apache.spark.sql.types.Metadata;
  * A MERGE that is about rows without a match reads the whole table, and so does one whose source reads the table itself.
  */
 public class MergeKeys {
-  /** Of more keys the least and the greatest are asked about: nearly every block has one of so many. */
+  /** Keys above which only the least and the greatest are asked about: nearly every block has one of so many. */
   private static final int MAX_KEYS = 10000;
   private static final String KEY = "key";
 
@@ -81,7 +81,7 @@ public class MergeKeys {
     for (Expression conjunct : ImpliedFilter.conjuncts((Expression) join.condition().get())) addEquality(conjunct);
   }
 
-  /** Of the query of a MERGE into this table; null where its keys say nothing of the rows that matter. */
+  /** Finds the keys of the query of a MERGE into this table; null where they say nothing of the rows that matter. */
   public static MergeKeys of(FuseTable table, Dataset<Row> rows) {
     LogicalPlan query = (LogicalPlan) rows.queryExecution().optimizedPlan().transformAllExpressions(new WithoutPruning());
     LogicalPlan scan = onlyScan(query, table.snapshot().url);

@@ -127,7 +127,7 @@ public class NamedStreams {
     public Write build() { return new StreamableWrite(((FuseWrite) super.build()).statement, table, info); }
   }
 
-  /** Those that are not Spark's own way to say which version is meant. */
+  /** Options that are not Spark's own way to say which version is meant. */
   public static CaseInsensitiveStringMap without(CaseInsensitiveStringMap options, String... names) {
     Map<String, String> others = new HashMap<String, String>(options.asCaseSensitiveMap());
     for (Object name : options.asCaseSensitiveMap().keySet()) {

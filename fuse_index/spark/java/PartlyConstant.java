@@ -21,7 +21,7 @@ public class PartlyConstant {
   private static final String IS_CONSTANT = "__fuse_is_constant_";
   private static final String VALUE = "__fuse_value_";
 
-  /** Of these stored columns what all rows of a range share: for each that is partly constant, whether it is there, and its value. */
+  /** What all rows of a range share of these stored columns: for each that is partly constant, whether it is there, and its value. */
   public static StructType shared(FileListing listing, StructType stored) {
     StructType shared = new StructType();
     for (StructField field : stored.fields()) {

@@ -62,7 +62,7 @@ public class PythonCallback {
     else request.completeExceptionally(new IllegalStateException(failure));
   }
 
-  /** Which files to read, in any case: whatever goes wrong means all of them. */
+  /** Asks which files to read, and answers in any case: whatever goes wrong means all of them. */
   public static BlockMask requestMask(String key, String request, int files) {
     BlockMask mask;
     try {

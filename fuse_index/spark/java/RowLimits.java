@@ -23,9 +23,9 @@ public class RowLimits {
     public Exceeded(String message) { super(message); }
   }
 
-  /** Of rows, once they are read and filtered. */
+  /** Bytes of rows, once they are read and filtered. */
   public final long maxBytes;
-  /** Of the zones that votes left, in files: their columns that conditions look at, and an eighth of the others. */
+  /** Bytes of the zones that votes left, in files: their columns that conditions look at, and an eighth of the others. */
   public final long maxScanBytes;
   public final long deadlineMilliseconds;
 
@@ -35,7 +35,7 @@ public class RowLimits {
     this.deadlineMilliseconds = deadlineMilliseconds;
   }
 
-  /** Those of the session that plans a query on this thread. */
+  /** The limits of the session that plans a query on this thread. */
   public static RowLimits ofSession() {
     SQLConf conf = SQLConf.get();
     return new RowLimits(JavaUtils.byteStringAsBytes(conf.getConfString(MAX_BYTES, DEFAULT_MAX_BYTES)),

@@ -8,11 +8,11 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public class RowStatement {
   public static final String APPEND = "append";
   public static final String OVERWRITE = "overwrite";
-  /** Of the partitions that rows come for. */
+  /** An overwrite of the partitions that rows come for. */
   public static final String OVERWRITE_PARTITIONS = "overwrite partitions";
   public static final String MERGE = "merge";
   public static final String TRUNCATE = "truncate";
-  /** Of a MERGE that does nothing else. */
+  /** The inserts of a MERGE that does nothing else. */
   public static final String INSERT_UNMATCHED = "insert unmatched";
 
   public final FuseTable table;

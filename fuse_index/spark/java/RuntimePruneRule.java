@@ -54,7 +54,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   /** A plan is run once more, for a scan alone, only if the scan reads at least so many bytes: a job costs some tenths of a second. */
   private static final String LEAST_BYTES = "spark.fuse.index.subquery.minScanBytes";
   private static final String DEFAULT_LEAST_BYTES = "67108864";
-  /** Of a side whose scans wait for other sides themselves, so many deep: Spark plans each side once more for each scan that waits for it. */
+  /** Deepest chain of scans that wait for one another: each level makes Spark plan its side once more. */
   private static final int MAX_NESTING = 2;
   /** Newer versions of Spark hand the value of a scalar subquery to the scan by themselves, and run it once. */
   private static final boolean SPARK_PASSES_VALUES = hasMethod(DataSourceV2Strategy$.class, "translateScalarSubqueryFilterV2");
@@ -278,7 +278,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     return pruneScan(filter, (Attribute) column, subquery.plan(), ScalaLists.toScala(result), 0);
   }
 
-  /** Of what a plan finds that runs for a scan alone, Spark tells the scan only where it is of a column. */
+  /** Spark tells a scan what a plan that runs for it alone finds only where that is of a column. */
   private static boolean mayRunTwice(Expression key, LogicalPlan values, LogicalPlan scan) {
     return key instanceof Attribute && isWorthRunningTwice(values, scan);
   }

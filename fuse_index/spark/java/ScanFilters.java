@@ -36,7 +36,7 @@ public class ScanFilters {
   }
 
   public final List<Expression> expressions;
-  /** As ExpressionJson writes them; null if there are none. */
+  /** The filters as ExpressionJson writes them; null if there are none. */
   public final String json;
 
   public ScanFilters(List<Expression> expressions, TableSnapshot snapshot) {
@@ -44,7 +44,7 @@ public class ScanFilters {
     this.json = expressions.isEmpty() ? null : ExpressionJson.of(ScalaLists.toScala(expressions), snapshot.columns());
   }
 
-  /** These and others. */
+  /** All of these filters and others. */
   public ScanFilters and(List<Expression> others, TableSnapshot snapshot) {
     List<Expression> all = new ArrayList<Expression>(expressions);
     all.addAll(others);

@@ -42,12 +42,12 @@ public class ScanMetrics {
     };
   }
 
-  /** Of `all` bytes of a table's files, so many are in zones that are read. */
+  /** Measures how many of `all` bytes of a table's files are in zones that are read. */
   public static CustomTaskMetric[] measured(long read, long all) {
     return new CustomTaskMetric[] {new Measured(READ, read), new Measured(SKIPPED, all - read)};
   }
 
-  /** The same metrics, for a node of a plan that is no scan of Spark's. */
+  /** Makes the metrics of a node of a plan that is no scan of Spark's. */
   public static Map<String, SQLMetric> ofNode(SparkContext context) {
     HashMap<String, SQLMetric> metrics = new HashMap<String, SQLMetric>();
     for (CustomMetric metric : supported()) {

@@ -47,7 +47,7 @@ public class ScanReport {
 
   /** By what names the columns of a plan are called: `a` of `a.id`. */
   private final Map<ExprId, String> qualifiers = new HashMap<ExprId, String>();
-  /** Of the conditions those that joins compare keys by. */
+  /** Conditions that joins compare keys by. */
   private final Set<Expression> joins = Collections.newSetFromMap(new IdentityHashMap<Expression, Boolean>());
 
   private ScanReport() {}

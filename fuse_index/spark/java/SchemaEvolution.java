@@ -10,7 +10,7 @@ public class SchemaEvolution {
   /** What asks for it: of ResolveMergeIntoSchemaEvolution (4.1) and ResolveSchemaEvolution what their names have in common. */
   private static final String RULE = "SchemaEvolution";
   private static final String ANALYSIS = "org.apache.spark.sql.catalyst.analysis.";
-  /** Of the analysis that this thread does, between its two calls. */
+  /** The state of the analysis that this thread does, between its two calls. */
   private static final ThreadLocal<Held> HELD = new ThreadLocal<Held>();
 
   public static class Held {

@@ -32,9 +32,9 @@ public class TableSnapshot {
   public final FileListing listing;
   /** The columns by their own names. */
   public final StructType schema;
-  /** The same as statements made them, with the limits of VARCHAR, which Spark sees to. */
+  /** The columns as statements made them, with the limits of VARCHAR, which Spark sees to. */
   public final StructType declaredSchema;
-  /** The same columns, position by position, by the names that files have for them, and with what older files lack. */
+  /** The columns, position by position, by the names that files have for them, and with what older files lack. */
   public final StructType storedSchema;
   /** Columns, as lists of stored names, by which Parquet must not filter, nor by anything within them. */
   public final Set<List<String>> unpushablePaths;
@@ -100,7 +100,7 @@ public class TableSnapshot {
     return new StructType(fields);
   }
 
-  /** Those of these columns that are ours. */
+  /** Keeps the columns that are ours. */
   public StructType ownColumns(StructType read) {
     StructType own = new StructType();
     for (StructField field : read.fields()) if (schema.getFieldIndex(field.name()).isDefined()) own = own.add(field);
@@ -116,21 +116,21 @@ public class TableSnapshot {
   /** What files call these columns, which `readSchema` gave: the same types, position by position, with stored names. */
   public StructType stored(StructType read) { return (StructType) stored(read, schema, storedSchema); }
 
-  /** Those of these stored columns that some files hold; or else those of which each file has one value. */
+  /** Keeps the stored columns that some files hold; or else those of which each file has one value. */
   public StructType storedIn(StructType stored, boolean inFiles) {
     StructType some = new StructType();
     for (StructField field : stored.fields()) if (listing.isConstant(field.name()) != inFiles) some = some.add(field);
     return some;
   }
 
-  /** Of these stored columns what all rows of a range share: those that no file holds, and what is known of those that some hold. */
+  /** What all rows of a range share of these stored columns: those that no file holds, and what is known of those that some hold. */
   public StructType shared(StructType stored) {
     StructType shared = storedIn(stored, false);
     for (StructField part : PartlyConstant.shared(listing, stored).fields()) shared = shared.add(part);
     return shared;
   }
 
-  /** These columns, some of ours, those first that files hold: in this order Spark's reader gives them. */
+  /** Puts those columns first that files hold: in this order Spark's reader gives them. */
   public StructType readOrder(StructType columns) {
     StructType first = new StructType();
     StructType last = new StructType();
