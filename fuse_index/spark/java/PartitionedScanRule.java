@@ -53,7 +53,7 @@ public class PartitionedScanRule<P extends TreeNode<?>> extends PlanRule<P> {
         LogicalPlan origin = origin(rows, key);
         if (origin == null || relation != null && origin != relation) continue;
         relation = origin;
-        keys.add((Attribute) key);
+        keys.add(own(origin, key));
       }
       if (relation != null && mayChoose(relation, keys)) chosen.put(relation, keys);
     }
@@ -77,8 +77,8 @@ public class PartitionedScanRule<P extends TreeNode<?>> extends PlanRule<P> {
         if (leftOrigin == null || rightOrigin == null || left != null && (left != leftOrigin || right != rightOrigin)) continue;
         left = leftOrigin;
         right = rightOrigin;
-        leftKeys.add((Attribute) lefts.apply(i));
-        rightKeys.add((Attribute) rights.apply(i));
+        leftKeys.add(own(left, (Expression) lefts.apply(i)));
+        rightKeys.add(own(right, (Expression) rights.apply(i)));
       }
       if (left == null || leftKeys.size() < lefts.length() && needsAllKeys()) return;
       if (!mayChoose(left, leftKeys) || !mayChoose(right, rightKeys)) return;
@@ -111,11 +111,17 @@ public class PartitionedScanRule<P extends TreeNode<?>> extends PlanRule<P> {
   private static LogicalPlan origin(LogicalPlan plan, Expression column) {
     if (!(column instanceof Attribute)) return null;
     FuseScan scan = FuseScan.below(plan);
-    if (scan != null) return plan.outputSet().contains((Attribute) column) && scan.isPartitionedBy(((Attribute) column).name()) ? plan : null;
+    if (scan != null) return plan.outputSet().contains((Attribute) column) && scan.isPartitionedBy(own(plan, column).name()) ? plan : null;
     boolean keepsRowsTogether = plan instanceof Project || plan instanceof Filter || plan instanceof Join || plan instanceof Aggregate || plan instanceof Window;
     if (!keepsRowsTogether) return null;
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (child.outputSet().contains((Attribute) column)) return origin(child, column);
     return null;
+  }
+
+  /** A column of this relation by the name that the table has for it: a statement may write it in other letters. */
+  private static Attribute own(LogicalPlan relation, Expression column) {
+    for (Attribute known : ScalaLists.toJava(relation.output())) if (known.exprId().equals(((Attribute) column).exprId())) return known;
+    throw new IllegalStateException(column + " is no column of " + relation);
   }
 
   private static boolean isSame(List<Attribute> some, List<Attribute> others) {

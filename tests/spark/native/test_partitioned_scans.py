@@ -101,6 +101,7 @@ def shuffles(df: DataFrame) -> int:
         ("JOIN", "a, b", "day, region, id"),
         ("JOIN", "b, h", "day"),
         ("FULL JOIN", "h, c", "day, id"),
+        ("JOIN", "a, b", "Day, REGION"),
     ],
 )
 def test_joins_by_partition_columns_shuffle_nothing(tables: SparkSession, kind: str, by: str, sides: str) -> None:
@@ -120,6 +121,7 @@ def test_rows_without_a_day_find_each_other(tables: SparkSession) -> None:
     [
         ("SELECT day, id, sum(v) FROM {a} GROUP BY day, id", 0),
         ("SELECT region, day, count(DISTINCT id) FROM {a} WHERE v > 20 GROUP BY day, region", 0),
+        ("SELECT DAY, id, sum(v) FROM {a} GROUP BY DAY, id", 0),
         ("SELECT id, sum(v) FROM {a} GROUP BY id", 1),
         ("SELECT v, row_number() OVER (PARTITION BY day ORDER BY v) FROM {b}", 0),
         ("SELECT x.day, x.id, count(*) FROM {a} x JOIN {c} y ON x.day = y.day GROUP BY x.day, x.id", 0),
