@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from fuse_storage.commit.merge_segments import SegmentMerger, SegmentSpan, plan_
 from fuse_storage.commit.sidecar_writer import SidecarBuilder
 from fuse_storage.errors import AlreadyExists
 from fuse_storage.hot.tail import align_tail, read_tail, tail_totals
+from fuse_storage.lazy import cached_property
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef, new_id
 from fuse_storage.metadata.metadata_table import has_column

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage.errors import StorageError
+from fuse_storage.lazy import cached_property
 from fuse_storage.metadata.metadata_table import (
     ColumnGroup,
     IndexArray,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from threading import BoundedSemaphore
 from typing import Any
 
@@ -22,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fuse_storage.errors import Corrupt, FormatError, StorageError
+from fuse_storage.lazy import cached_property
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.statistics import chunked_to_array
 from fuse_storage.store.cache import Cache, cache_of

@@ -6,7 +6,6 @@ What a planner votes on. A frame never changes, and knows what it is asked of, b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage import statistics
+from fuse_storage.lazy import cached_property
 from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.metadata.metadata_table import (
     ColumnGroup,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage.errors import StorageError
+from fuse_storage.lazy import cached_property
 from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.metadata.metadata_table import ColumnGroup, IndexArray, MetadataRows, column_as_array, column_as_int64
 from fuse_storage.metadata.pack import PackSlice, UnreadablePack

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate, pairwise
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from fuse_storage.errors import RESTORE_HINT, SYNC_HINT, Corrupt, NotFound
+from fuse_storage.lazy import cached_property
 from fuse_storage.parquet import page_subset
 from fuse_storage.parquet.column_chunks import ColumnChunk, read_column_chunks, read_row_groups
 from fuse_storage.parquet.foreign.file import ForeignFile

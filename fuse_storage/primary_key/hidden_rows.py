@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from fuse_storage.errors import RESTORE_HINT, Corrupt
 from fuse_storage.hot.entry import HotBlock
 from fuse_storage.hot.small_blocks import BlockRequest, read_blocks
 from fuse_storage.hot.tail import blocks_with_rows, without_tail
+from fuse_storage.lazy import cached_property
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.metadata_table import METADATA_READ_THREADS, IndexArray, counts_to_offsets
 from fuse_storage.metadata.segment import LOCATION_COLUMNS, block_file, hot_block_path

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
+from fuse_storage.lazy import cached_property
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.statistics import ColumnStatistics
 

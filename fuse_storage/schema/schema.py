@@ -11,13 +11,13 @@ import difflib
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_storage.errors import SchemaError
+from fuse_storage.lazy import cached_property
 from fuse_storage.schema import types
 
 _PARQUET_FIELD_ID = b"PARQUET:field_id"
