@@ -277,7 +277,8 @@ def check_columns_unchanged(staged: Sequence[StagedSegment], draft: Draft) -> No
             raise SchemaError(f"{draft.store.url} never had the schema {schema_id} with which these rows were written")
         if changed := changed_column_names(known, draft.schema):
             winner = draft.first_conflicting_commit(lambda before, after: before.schema_id != after.schema_id)
-            raise Conflict(f"column {changed[0]!r} was changed by {winner}: write the rows again", str(winner))
+            message = f"column {changed[0]!r} was changed by {winner or 'an earlier commit'}: write the rows again"
+            raise Conflict(message, None if winner is None else str(winner))
 
 
 def changed_column_names(before: Schema, current: Schema) -> list[str]:
@@ -286,8 +287,7 @@ def changed_column_names(before: Schema, current: Schema) -> list[str]:
     And columns that came since without allowing NULL, which rows written before would lack. Fields of a struct are
     judged each by itself: one that came since is NULL in such rows.
     """
-    after = {part.id: part for top in current.fields for part in top.walk()}
-    changed = []
+    after, changed = {part.id: part for top in current.fields for part in top.walk()}, list[str]()
     for part in (part for top in before.fields for part in top.walk()):
         kept = after.pop(part.id, None)
         if kept is None or _identity(kept) != _identity(part) or (part.nullable and not kept.nullable):

@@ -187,6 +187,15 @@ def test_rows_of_a_column_that_was_changed_meanwhile_conflict(table: StoredTable
     assert raised.value.winner == str(winner.entry)
 
 
+def test_rows_that_were_written_before_the_base_conflict_without_a_winner(table: StoredTable) -> None:
+    rows = staged(table, [3])
+
+    with pytest.raises(Conflict, match="'id' was changed by an earlier commit: write the rows again") as raised:
+        evolved(table, name="number").transaction().append(rows).commit()
+
+    assert raised.value.winner is None
+
+
 def test_rows_go_together_with_a_change_that_does_not_concern_them(table: StoredTable) -> None:
     mine = table.transaction().append(staged(table, [3]))
     evolved(table, comment="what it is")
