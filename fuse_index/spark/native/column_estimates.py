@@ -22,10 +22,10 @@ from fuse_storage import BlockFrame, ColumnStatistics, Field
 class ColumnEstimate:
     """What is known of a column in some blocks.
 
-    ``null_count``: exact, unless rows were deleted. ``distinct_count``: values that are not NULL; exact of a primary
-    key, and where each block has one value, such as that of a partition column. Of other whole numbers, days and
-    booleans it is how many values lie between the bounds, at most the number of rows. ``min`` and ``max``: as
-    ``Constants.java`` reads them, None where there is no value, and of text.
+    ``null_count``: exact, unless rows were deleted: then as many of the others as of all. ``distinct_count``: values
+    that are not NULL; exact of a primary key, and where each block has one value, such as that of a partition column.
+    Of other whole numbers, days and booleans it is how many values lie between the bounds, at most the number of rows.
+    ``min`` and ``max``: as ``Constants.java`` reads them, None where there is no value, and of text.
     """
 
     null_count: int
@@ -58,7 +58,7 @@ def _estimate(
 ) -> ColumnEstimate | None:
     if not len(statistics) or statistics.null_count.null_count:
         return None
-    null_count = min(pc.sum(statistics.null_count).as_py(), row_count)
+    null_count = pc.sum(statistics.null_count).as_py() * row_count // max(1, int(blocks.row_counts.sum()))
     if null_count == row_count:
         return ColumnEstimate(null_count, 0, None, None)
     whole = statistics.reduced(np.array([0, len(statistics)]), blocks.row_counts)

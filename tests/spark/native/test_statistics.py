@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
 import fuse_index.spark as fuse_spark
+from fuse_index.spark.native.column_estimates import estimate_columns
 
 pytestmark = pytest.mark.any_spark
 
@@ -117,6 +118,15 @@ def test_rows_that_do_not_count_are_not_counted(by_cost: SparkSession, tmp_path:
     left = table.count()
     assert left < ROWS - 50
     assert rows_scanned(fuse_spark.read(by_cost, url)) == left
+
+
+def test_a_column_of_a_block_that_lost_rows_still_has_values(tmp_path: Path) -> None:
+    few = pa.table({"id": np.arange(10), "v": pa.array([None] * 8 + [3, 7], pa.int64())})
+    table = fuse.create_table(str(tmp_path / "t"), few.schema, properties={"delete_mode": "merge-on-read"})
+    table.append(few)
+    table.delete("id < 2")
+    found = estimate_columns(table.stored.blocks(), ["v"])["v"]
+    assert (found.null_count, found.distinct_count, found.min, found.max) == (6, 2, "3", "7")
 
 
 def test_columns_are_known_as_spark_would_find_them(by_cost: SparkSession) -> None:
