@@ -20,7 +20,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from benchmarks import report
-from benchmarks.tpch.__main__ import cpu_seconds
+from benchmarks.pairs import cpu_seconds
 from fuse_index import spark as fuse_spark
 
 BARS = {"full scan": 1 / 1.05, "IN of 50 keys": 3.0, "join with 10 rows": 5.0, "top 10 by k": 5.0}
