@@ -72,6 +72,15 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
     return capabilities;
   }
 
+  /** Spark's capability of this name; null before the version that has it. */
+  public static TableCapability capability(String name) {
+    try {
+      return TableCapability.valueOf(name);
+    } catch (IllegalArgumentException before) {
+      return null;
+    }
+  }
+
   public MetadataColumn[] metadataColumns() { return new MetadataColumn[] {new FileMetadata.Column()}; }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new FuseScanBuilder(session, snapshot); }
@@ -113,7 +122,12 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
     return commandKey;
   }
 
-  public boolean equals(Object other) { return other instanceof FuseTable && snapshot.equals(((FuseTable) other).snapshot); }
+  /** Whether Spark may make one scan of several: a plan over a table of which it may is another plan. */
+  protected boolean isMergeable() { return false; }
+
+  public boolean equals(Object other) {
+    return other instanceof FuseTable && isMergeable() == ((FuseTable) other).isMergeable() && snapshot.equals(((FuseTable) other).snapshot);
+  }
 
   public int hashCode() { return snapshot.hashCode(); }
 }

@@ -1,6 +1,5 @@
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -29,17 +28,25 @@ public class PruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     return (LogicalPlan) implied.transformDown(new TellScans());
   }
 
-  /** The plans of dynamic pruning, which are to be the same as the broadcast sides of joins, and which no other rule visits: flat, too. */
+  /**
+   * The plans of dynamic pruning, which are to be the same as the broadcast sides of joins, and which no other rule visits; and
+   * those of subqueries, whose scans Spark has made again where it merged them.
+   */
   public static class TellSubqueries extends NodeRewrite<Expression> {
     protected Object rewrite(Object node) {
-      if (!(node instanceof DynamicPruningSubquery)) return null;
-      LogicalPlan plan = ((DynamicPruningSubquery) node).buildQuery();
-      LogicalPlan told = (LogicalPlan) tellScans(plan).transformDown(new FlattenScans());
-      return told == plan ? null : ((DynamicPruningSubquery) node).withNewPlan(told);
+      if (!(node instanceof SubqueryExpression)) return null;
+      LogicalPlan plan = (LogicalPlan) ((SubqueryExpression) node).plan();
+      LogicalPlan told = tellAll(plan);
+      return told == plan ? null : ((SubqueryExpression) node).withNewPlan(told);
     }
   }
 
-  /** The last, because conditions are no longer right above a scan then. */
+  private static LogicalPlan tellAll(LogicalPlan plan) {
+    LogicalPlan told = (LogicalPlan) tellScans(plan).transformAllExpressions(new TellSubqueries());
+    return (LogicalPlan) ((LogicalPlan) told.transformDown(new FlattenScans())).transformDown(new MergeableTable.MarkScans());
+  }
+
+  /** After the others, because conditions are no longer right above a scan then. */
   public static class FlattenScans extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) {
       FuseScan scan = FuseScan.below(node);
@@ -50,8 +57,7 @@ public class PruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   protected LogicalPlan rewrite(LogicalPlan plan) {
     try {
       if (plan.isStreaming()) return (LogicalPlan) plan.transformDown(new FlattenScans());
-      LogicalPlan told = (LogicalPlan) tellScans(plan).transformAllExpressions(new TellSubqueries());
-      return (LogicalPlan) told.transformDown(new FlattenScans());
+      return tellAll(plan);
     } catch (Exception failure) {
       LOG.warn("every block is read, because the conditions did not reach the scan: " + failure);
       return plan;

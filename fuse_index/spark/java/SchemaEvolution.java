@@ -24,13 +24,7 @@ public class SchemaEvolution {
   }
 
   /** By which Spark knows that a table can have it; null before 4.1. */
-  public static TableCapability capability() {
-    try {
-      return TableCapability.valueOf("AUTOMATIC_SCHEMA_EVOLUTION");
-    } catch (IllegalArgumentException before) {
-      return null;
-    }
-  }
+  public static TableCapability capability() { return FuseTable.capability("AUTOMATIC_SCHEMA_EVOLUTION"); }
 
   /** Whether it is the analyzer that alters a table, and no ALTER TABLE: the interface of catalogues does not tell. */
   public static boolean isAnalysis() {
