@@ -119,7 +119,8 @@ def redefined(snapshot: Snapshot, fresh: Snapshot) -> Snapshot:
         else:
             fields += assign_field_ids([field.arrow], ids, {*used, *(each.physical_name for each in fields)})
     new_ids = dict(zip(_ids(fresh.schema.fields), _ids(fields), strict=True))
-    schema_id = max(snapshot.schemas) + 1
+    is_same = tuple(fields) == snapshot.schema.fields  # followers then need not begin anew
+    schema_id = snapshot.schema_id if is_same else max(snapshot.schemas) + 1
     parts = [part for field in fields for part in field.walk()]
     names = {part.id: tuple(dict.fromkeys([*snapshot.names.get(part.id, ()), part.name])) for part in parts}
     return replace(

@@ -175,6 +175,14 @@ def test_readers_of_before_and_changes_know_both(catalog: Catalog) -> None:
     ]
 
 
+def test_the_same_columns_are_the_same_schema(catalog: Catalog) -> None:
+    table = catalog.create_table("t", SCHEMA, key=["id"])
+    table.append(some(1))
+    after = replace(catalog, SCHEMA, some(2), key=["id"])
+    assert after.snapshot.schema_id == table.snapshot.schema_id
+    assert replace(catalog, SCHEMA.remove(1)).snapshot.schema_id != table.snapshot.schema_id
+
+
 def test_nothing_is_left_of_what_is_given_up(catalog: Catalog) -> None:
     table = catalog.create_table("t", SCHEMA)
     table.append(some(1))

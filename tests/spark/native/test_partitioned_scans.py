@@ -123,6 +123,11 @@ def test_rows_without_a_day_find_each_other(tables: SparkSession) -> None:
         ("SELECT region, day, count(DISTINCT id) FROM {a} WHERE v > 20 GROUP BY day, region", 0),
         ("SELECT DAY, id, sum(v) FROM {a} GROUP BY DAY, id", 0),
         ("SELECT id, sum(v) FROM {a} GROUP BY id", 1),
+        (
+            "SELECT (SELECT max(s) FROM (SELECT day, id, sum(v) s FROM {a} GROUP BY day, id)), "
+            "(SELECT min(n) FROM (SELECT day, id, max(region) n FROM {a} GROUP BY day, id))",
+            0,
+        ),
         ("SELECT v, row_number() OVER (PARTITION BY day ORDER BY v) FROM {b}", 0),
         ("SELECT x.day, x.id, count(*) FROM {a} x JOIN {c} y ON x.day = y.day GROUP BY x.day, x.id", 0),
         ("SELECT x.v, y.n FROM {a} x JOIN (SELECT day, count(*) n FROM {b} GROUP BY day) y ON x.day = y.day", 0),
