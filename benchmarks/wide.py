@@ -50,7 +50,7 @@ def measure(columns: int, runs: int) -> list[float]:
 
 
 def cold(work: Callable[[int], Any]) -> Callable[[int], Any]:
-    """The same, with nothing in memory of what the process has read."""
+    """Make work that first forgets what the process has read."""
 
     def forgetting(run: int) -> Any:
         process_cache.clear()

@@ -24,6 +24,7 @@ SUITES = {
     "clocks": "tests.hostile.clocks",
     "load": "tests.hostile.load",
     "names": "tests.hostile.names",
+    "lives": "tests.hostile.lives",
 }
 """The module of each suite, in which it is a function of its name. Importing one may load Spark."""
 

@@ -53,7 +53,7 @@ def as_model(table: fuse.Table) -> Model:
 
 
 def counted(table: fuse.Table) -> tuple[fuse.Table, MeteredStore]:
-    """The same table, whose requests are counted, with nothing in memory but its metadata."""
+    """Open the table with its requests counted, and nothing in memory but its metadata."""
     process_cache.clear()
     store = meter_requests(table.stored.store)
     same = fuse.open_table(store)

@@ -84,7 +84,7 @@ def rows_scanned(df: DataFrame) -> int:
 
 
 def columns(df: DataFrame) -> dict[str, dict[str, str | None]]:
-    """Of each column that is known what is known of it, as texts."""
+    """What is known of each column that is known at all, as texts."""
     found: dict[str, dict[str, str | None]] = {}
     known = scan_of(df).attributeStats().iterator()
     while known.hasNext():

@@ -40,7 +40,7 @@ COLUMNS = pa.schema([("id", pa.int64()), *((name, kind) for name, (kind, _) in V
 
 
 def rows(ids: Sequence[int], step: int = 0) -> pa.Table:
-    """These ids, and of each other column its values in turn, from the ``step``-th on."""
+    """Rows of these ids, with the values of each other column in turn, from the ``step``-th on."""
     values = {name: [some[(step + n) % 3] for n in range(len(ids))] for name, (_, some) in VALUES.items()}
     return pa.table({"id": ids, **values}, COLUMNS)
 
