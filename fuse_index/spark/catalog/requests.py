@@ -26,7 +26,7 @@ from fuse_index.spark.catalog.definitions import (
 )
 from fuse_index.spark.catalog.metadata_tables import metadata_rows, to_arrow_stream
 from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place, request_identifier
-from fuse_index.spark.native.planner_callback import LruCache
+from fuse_index.spark.native.lru_cache import LruCache
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, state_key
 from fuse_index.spark.session import native_scan, register_session

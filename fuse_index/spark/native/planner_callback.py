@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from math import inf
-from threading import Lock
-from time import monotonic
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +22,7 @@ import numpy.typing as npt
 from fuse_index.errors import FuseIndexError, InputError
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.spark.native.column_estimates import ColumnEstimate
+from fuse_index.spark.native.lru_cache import LruCache
 from fuse_storage import StorageError
 
 _logger = logging.getLogger("fuse_index.spark")
@@ -33,40 +31,6 @@ _MAX_TEXT_KEY = 10_000
 """Characters of a request that is remembered as it is; of a longer one, which may have megabytes, by its hash."""
 
 _MAX_INT = (1 << 31) - 1
-
-_Key = TypeVar("_Key", bound=Hashable)
-_Value = TypeVar("_Value")
-
-
-class LruCache(Generic[_Key, _Value]):
-    """The values used last, at most ``max_entries`` of them; safe to use from many threads."""
-
-    def __init__(self, max_entries: int) -> None:
-        self._max_entries = max_entries
-        self._lock = Lock()
-        self._entries: OrderedDict[_Key, tuple[_Value, float]] = OrderedDict()
-
-    def get(
-        self, key: _Key, load: Callable[[], _Value], ttl_seconds: Callable[[_Value], float] = lambda _: inf
-    ) -> _Value:
-        """The value of a key, loaded if it is not there. Two threads may both load it: none waits for the other's.
-
-        ``ttl_seconds``: for how many seconds a value that was just loaded is remembered.
-        """
-        with self._lock:
-            if key in self._entries and monotonic() < self._entries[key][1]:
-                self._entries.move_to_end(key)
-                return self._entries[key][0]
-        value = load()
-        return self.put(key, value, ttl_seconds(value))
-
-    def put(self, key: _Key, value: _Value, ttl_seconds: float = inf) -> _Value:
-        with self._lock:
-            self._entries[key] = value, monotonic() + ttl_seconds
-            self._entries.move_to_end(key)
-            while len(self._entries) > self._max_entries:
-                self._entries.popitem(last=False)
-        return value
 
 
 @dataclass(frozen=True, slots=True)

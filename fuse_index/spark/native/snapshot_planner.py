@@ -38,7 +38,8 @@ from fuse_index.spark.native.file_listing import (
     pack_file_listing,
 )
 from fuse_index.spark.native.join_keys import may_prune_by_keys
-from fuse_index.spark.native.planner_callback import AggregateReply, LruCache, PruneReply, RefreshReply
+from fuse_index.spark.native.lru_cache import LruCache
+from fuse_index.spark.native.planner_callback import AggregateReply, PruneReply, RefreshReply
 from fuse_index.spark.native.top_rows import decode_top_rows, keep_top_rows
 from fuse_index.spark.native.zone_ranges import partial_ranges
 from fuse_index.sql.catalyst import decode_aggregation, decode_catalyst_term, decode_filter

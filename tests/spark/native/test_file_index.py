@@ -20,7 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.java_compiler import jvm_bridge
-from fuse_index.spark.native.planner_callback import LruCache, PlannerCallback, PruneReply
+from fuse_index.spark.native.lru_cache import LruCache
+from fuse_index.spark.native.planner_callback import PlannerCallback, PruneReply
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 from fuse_index.spark.native.request_server import serve_requests
 from fuse_storage import Schema
@@ -212,6 +213,7 @@ def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -
             "PruneRule",
             "RuntimePruneRule",
             "TopRule",
+            "PartitionedScanRule",
         ]
     finally:
         put(before)
