@@ -145,7 +145,7 @@ def search(
     def best_rows() -> pa.Table:
         return open_table(url, branch=branch, at=at).search(columns, query, limit, where, select, options, highlight)
 
-    rows = run_where_reachable(spark, best_rows)
+    rows = run_where_reachable(spark, best_rows).combine_chunks()  # PySpark loses rows after batches without any
     return spark.createDataFrame(rows, to_spark_schema(rows.schema))
 
 

@@ -112,7 +112,7 @@ class InspectionMixin(TableHandle):
         """List the segments, one row each. ``rows``: those that count. ``bytes``: of its blocks' files."""
         segments = self.stored.segments()
         counts = {
-            "rows": segments.table.column("live_rows"),
+            "rows": segments.table.column("live_rows").combine_chunks(),
             "blocks": segments.block_counts,
             "zones": segments.zone_counts,
             "bytes": segments.sizes,

@@ -2,6 +2,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -43,7 +44,9 @@ public class PruneRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   private static LogicalPlan tellAll(LogicalPlan plan) {
     LogicalPlan told = (LogicalPlan) tellScans(plan).transformAllExpressions(new TellSubqueries());
-    return (LogicalPlan) ((LogicalPlan) told.transformDown(new FlattenScans())).transformDown(new MergeableTable.MarkScans());
+    LogicalPlan flat = (LogicalPlan) told.transformDown(new FlattenScans());
+    // What changes rows asks its table for more than scans.
+    return flat instanceof Command ? flat : (LogicalPlan) flat.transformDown(new MergeableTable.MarkScans());
   }
 
   /** After the others, because conditions are no longer right above a scan then. */

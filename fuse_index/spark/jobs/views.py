@@ -51,5 +51,6 @@ def introspect(
         return [METADATA_VIEWS[name](table) for name in view_names]
 
     for name, rows in zip(view_names, run_where_reachable(spark, list_views), strict=True):
-        spark.createDataFrame(rows, to_spark_schema(rows.schema)).createOrReplaceTempView(f"{prefix}_{name}")
+        whole = rows.combine_chunks()  # PySpark loses rows that come after batches without any
+        spark.createDataFrame(whole, to_spark_schema(rows.schema)).createOrReplaceTempView(f"{prefix}_{name}")
     return [f"{prefix}_{name}" for name in view_names]
