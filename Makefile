@@ -92,7 +92,7 @@ lint-java: $(VENV)/.dev $(VENV_OLDEST)/.dev
 	for venv in $(VENV) $(VENV_OLDEST); do \
 	  classes=$$(mktemp -d); jars=$$(echo $$venv/lib/python*/site-packages/pyspark/jars); \
 	  echo "$$javac $(JAVAC_LINT) (jars of $$venv)"; \
-	  "$$javac" $(JAVAC_LINT) -d "$$classes" -cp "$$jars/*" fuse_index/spark/java/*.java fuse_index/spark/java/older/*.java || { rm -rf "$$classes"; exit 1; }; \
+	  "$$javac" $(JAVAC_LINT) -d "$$classes" -cp "$$jars/*" $$(find fuse_index/spark/java -name "*.java") || { rm -rf "$$classes"; exit 1; }; \
 	  rm -rf "$$classes"; \
 	done
 

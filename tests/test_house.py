@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = (ROOT / "fuse_storage", ROOT / "fuse_index", ROOT / "plugins" / "fuse_plugins")
 FILES = [path for package in PACKAGES for path in sorted(package.rglob("*.py"))]
 ROOMS = sorted({path.parent for path in FILES})
+JAVA = ROOT / "fuse_index" / "spark" / "java"
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in FILES}
 
 CROWDED = {ROOT / "fuse_index" / "expressions"}
@@ -82,6 +83,13 @@ def test_a_room_has_at_most_twelve_modules(room: Path) -> None:
     modules = [path.name for path in room.glob("*.py") if path.name != "__init__.py"]
 
     assert len(modules) <= 12 or room in CROWDED
+
+
+def test_a_room_of_java_says_what_it_answers_and_has_at_most_twelve_classes() -> None:
+    rooms = {path.parent for path in JAVA.rglob("*.java")} - {JAVA, JAVA / "older"}
+
+    assert {named(room) for room in rooms if not (room / "package-info.java").exists()} == set()
+    assert {named(room) for room in rooms if len(list(room.glob("*.java"))) > 13} == set()
 
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if room not in PACKAGES], ids=named)

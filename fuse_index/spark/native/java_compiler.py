@@ -7,7 +7,7 @@ So there is no jar to build or ship, and one source serves every Spark from 4.0 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -15,6 +15,9 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+_SOURCE_PACKAGE = "fuse_index.spark.java"
+"""What the sources call the package in whose place each version of them has one of its own."""
 
 _compile_lock = threading.Lock()
 
@@ -47,21 +50,22 @@ def java_class(jvm: Any, name: str) -> Any:
 
 
 def load_java_classes(jvm: Any, package: str, sources: Mapping[str, str]) -> dict[str, Any]:
-    """The classes of these sources, by name, compiled in this JVM as members of ``package``.
+    """The classes of these sources, by their names without a room, compiled in this JVM as members of ``package``.
 
-    What is in the folder ``older`` stands for interfaces that this Spark may lack: its own come first.
+    ``sources``: by room and name, as ``read/FuseScan``. What is in the folder ``older`` stands for interfaces that this
+    Spark may lack: its own come first.
     """
     source_bytes = java_class(jvm, "java.util.HashMap")()
     for file in _java_folder().joinpath("older").iterdir():
         source_bytes[f"org/apache/spark/sql/connector/catalog/{file.name}"] = file.read_bytes()
     for name, source in sources.items():
-        source_bytes[f"{package}/{name}.java"] = f"package {package};\n{source}".encode()
+        source_bytes[f"{package}/{name}.java"] = source.replace(_SOURCE_PACKAGE, package).encode()
     finder = java_class(jvm, "org.codehaus.commons.compiler.util.resource.MapResourceFinder")(source_bytes)
     parent = java_class(jvm, "org.apache.spark.util.Utils").getContextOrSparkClassLoader()
     loader = java_class(jvm, "org.codehaus.janino.JavaSourceClassLoader")(parent, finder, "UTF-8")
     loader.setTargetVersion(8)  # so that static methods of interfaces can be called
     # All now, because classes are compiled when they are loaded, and an error should not wait for a query.
-    return {name: loader.loadClass(f"{package}.{name}") for name in sources}
+    return {name.rpartition("/")[2]: loader.loadClass(f"{package}.{name.replace('/', '.')}") for name in sources}
 
 
 def _java_folder() -> Traversable:
@@ -70,9 +74,14 @@ def _java_folder() -> Traversable:
 
 @cache
 def java_sources() -> tuple[str, dict[str, str]]:
-    """The name of a package, a hash of what goes into it, and the sources of its classes by their names."""
-    files = sorted(
-        (file for file in _java_folder().iterdir() if file.name.endswith(".java")), key=lambda file: file.name
-    )
-    sources = {file.name.removesuffix(".java"): file.read_text("utf-8") for file in files}
+    """The name of a package, a hash of what goes into it, and the sources of its classes by their rooms and names."""
+    sources = dict(sorted(_sources_in(_java_folder(), "")))
     return f"fuse_index_{sha256(repr(sources).encode()).hexdigest()[:16]}", sources
+
+
+def _sources_in(folder: Traversable, room: str) -> Iterator[tuple[str, str]]:
+    for file in folder.iterdir():
+        if file.is_dir() and file.name != "older":
+            yield from _sources_in(file, f"{file.name}/")
+        elif file.name.endswith(".java") and file.name != "package-info.java":
+            yield room + file.name.removesuffix(".java"), file.read_text("utf-8")

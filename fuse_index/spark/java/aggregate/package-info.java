@@ -1,0 +1,2 @@
+/** Which aggregates do stored states answer? */
+package fuse_index.spark.java.aggregate;

@@ -1,0 +1,283 @@
+package fuse_index.spark.java.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import fuse_index.spark.java.files.*;
+import fuse_index.spark.java.rpc.*;
+import java.io.IOException;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.catalyst.analysis.IndexAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.unsafe.Platform;
+
+/** What the classes of a catalogue ask Python, as JSON, and what they make of its replies. */
+public class CatalogClient {
+  /** So many tables are remembered as they were loaded last. */
+  private static final int MAX_REMEMBERED = 64;
+  /** Names of Spark's functions that give another value to each statement, or session. */
+  private static final Pattern DEPENDING = Pattern.compile("\\b(current_\\w+|curdate|now|localtimestamp|unix_timestamp|user|session_user)\\b", Pattern.CASE_INSENSITIVE);
+  /** Literals that are of the day on which they are read. */
+  private static final Pattern TODAY = Pattern.compile("\\b(date|timestamp\\w*)\\s*['\"]\\s*(now|today|tomorrow|yesterday)\\s*['\"]", Pattern.CASE_INSENSITIVE);
+
+  /** What a header says, read once: a table that nobody has changed comes with the same text each time. */
+  public static class Loaded {
+    public final JsonNode about;
+    public final TableSnapshot snapshot;
+
+    public Loaded(JsonNode about, TableSnapshot snapshot) {
+      this.about = about;
+      this.snapshot = snapshot;
+    }
+  }
+
+  public final SparkSession session;
+  public final String catalog;
+  public final String callbackKey;
+  private final ConcurrentHashMap<String, Loaded> remembered = new ConcurrentHashMap<String, Loaded>();
+
+  public CatalogClient(SparkSession session, String catalog, String callbackKey) {
+    this.session = session;
+    this.catalog = catalog;
+    this.callbackKey = callbackKey;
+  }
+
+  /** The reply to a request whose object is still open. That a name is taken, or there is none, is raised as Spark expects it. */
+  public byte[] ask(Json request) {
+    try {
+      return (byte[]) PythonCallback.command(callbackKey, request, null);
+    } catch (Exception failure) {
+      Platform.throwException(asExpected(request.toString(), failure));
+      return null; // never
+    }
+  }
+
+  /** That there is no such table, in our words and under Spark's own condition, by which its `tableExists` knows it. */
+  public static class MissingTable extends AnalysisException {
+    private static final long serialVersionUID = 1L;
+
+    public MissingTable(String error, scala.collection.immutable.Map<String, String> words) { super(error, words); }
+
+    public String getCondition() { return "TABLE_OR_VIEW_NOT_FOUND"; }
+  }
+
+  /** A failure as Spark expects it, with the words that it has. */
+  private static Exception asExpected(String request, Exception failure) {
+    if (!(failure instanceof AnalysisException)) return failure;
+    String message = failure.getMessage();
+    scala.collection.immutable.Map<String, String> words = ((AnalysisException) failure).messageParameters();
+    boolean missing = message.indexOf("NotFound: ") >= 0 && request.startsWith("{\"operation\":\"load\"");
+    if (missing) return new MissingTable(((AnalysisException) failure).getCondition(), words);
+    boolean homeless = message.indexOf("NotFound: ") >= 0 && request.startsWith("{\"operation\":\"namespace\"");
+    if (homeless) return new NoSuchNamespaceException(((AnalysisException) failure).getCondition(), words);
+    if (message.indexOf("AlreadyExists: ") < 0) return failure;
+    scala.Option<Throwable> noCause = scala.Option.empty();
+    String error = ((AnalysisException) failure).getCondition();
+    if (request.startsWith("{\"operation\":\"create namespace\"")) return new NamespaceAlreadyExistsException(error, words);
+    if (request.startsWith("{\"operation\":\"create index\"")) return new IndexAlreadyExistsException(error, words, noCause);
+    return new TableAlreadyExistsException(error, words, noCause);
+  }
+
+  public JsonNode json(Json request) { return parse(new String(ask(request), StandardCharsets.UTF_8)); }
+
+  public static JsonNode parse(String text) {
+    try {
+      return new ObjectMapper().readTree(text);
+    } catch (IOException malformed) {
+      throw new IllegalStateException(malformed);
+    }
+  }
+
+  /** The table of a reply: int length of a header, the header as JSON, and the files, or rows, that it is about. */
+  public Table table(Identifier name, byte[] reply) {
+    int length = ByteBuffer.wrap(reply).getInt(0);
+    String header = new String(reply, 4, length, StandardCharsets.UTF_8);
+    String shown = catalog + "." + name;
+    Loaded loaded = (Loaded) remembered.get(header);
+    if (loaded == null) {
+      byte[] rest = Arrays.copyOfRange(reply, 4 + length, reply.length);
+      JsonNode json = parse(header);
+      if (json.has("view")) return new MetadataTable(this, name, json.get("shown").asText(), json.get("at").asText(), new LocalRows(rest));
+      try {
+        loaded = new Loaded(json, TableSnapshot.of(json, rest));
+      } catch (IOException malformed) {
+        throw new IllegalStateException(malformed);
+      }
+      if (remembered.size() >= MAX_REMEMBERED) remembered.clear();
+      if (!json.has("staged")) remembered.put(header, loaded);
+    }
+    if (loaded.about.has("staged")) return new StagedFuseTable(this, name, shown, loaded.snapshot, loaded.about);
+    return new CatalogFuseTable(this, name, shown, loaded.snapshot, loaded.about);
+  }
+
+  /** The namespace that names are in without being told, where this is the session's current catalogue. */
+  public String[] currentNamespace() {
+    CatalogManager manager = session.sessionState().catalogManager();
+    return manager.currentCatalog().name().equals(catalog) ? manager.currentNamespace() : new String[0];
+  }
+
+  public Json request(String operation, String[] namespace) {
+    return texts(new Json().open('{').key("operation").text(operation).key("namespace"), namespace);
+  }
+
+  public Json request(String operation, Identifier table) {
+    return texts(request(operation, table.namespace()).key("name").text(table.name()).key("within"), currentNamespace());
+  }
+
+  public Identifier[] identifiers(Json request) {
+    List<Identifier> found = new ArrayList<Identifier>();
+    for (JsonNode each : json(request)) {
+      String[] parts = texts(each);
+      found.add(Identifier.of((String[]) Arrays.copyOf(parts, parts.length - 1), parts[parts.length - 1]));
+    }
+    return (Identifier[]) found.toArray(new Identifier[0]);
+  }
+
+  /** A request with the columns and properties of a table that is to be. */
+  public Json definition(
+      String operation, Identifier table, String mode, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    Json request = request(operation, table).key("mode").text(mode).key("columns").open('[');
+    for (Column column : columns) {
+      request.open('{');
+      type(request.key("path").open('[').text(column.name()).close(']'), column.dataType(), column.nullable(), column.comment());
+      value(request, column.defaultValue()).close('}');
+    }
+    request.close(']').key("partitioning").open('[');
+    for (Transform each : partitions) paths(request.open('{').key("transform").text(each.name()).key("columns"), each.references()).close('}');
+    return object(request.close(']').key("properties"), properties);
+  }
+
+  public Json changes(Json request, TableChange[] changes) {
+    request.key("changes").open('[');
+    for (TableChange each : changes) change(request.open('{').key("change").text(each.getClass().getSimpleName()), each).close('}');
+    return request.close(']');
+  }
+
+  @SuppressWarnings("deprecation")
+  private static Json change(Json out, TableChange change) {
+    if (change instanceof TableChange.SetProperty) {
+      return out.key("name").text(((TableChange.SetProperty) change).property()).key("value").text(((TableChange.SetProperty) change).value());
+    }
+    if (change instanceof TableChange.RemoveProperty) return out.key("name").text(((TableChange.RemoveProperty) change).property());
+    if (change instanceof TableChange.ClusterBy) return paths(out.key("columns"), ((TableChange.ClusterBy) change).clusteringColumns());
+    if (!(change instanceof TableChange.ColumnChange)) return out;
+    texts(out.key("path"), ((TableChange.ColumnChange) change).fieldNames());
+    if (change instanceof TableChange.AddColumn) {
+      TableChange.AddColumn added = (TableChange.AddColumn) change;
+      return position(value(type(out, added.dataType(), added.isNullable(), added.comment()), added.defaultValue()), added.position());
+    }
+    if (change instanceof TableChange.RenameColumn) return out.key("to").text(((TableChange.RenameColumn) change).newName());
+    if (change instanceof TableChange.UpdateColumnType) return out.key("type").json(((TableChange.UpdateColumnType) change).newDataType().json());
+    if (change instanceof TableChange.UpdateColumnNullability) {
+      return out.key("nullable").bool(((TableChange.UpdateColumnNullability) change).nullable());
+    }
+    if (change instanceof TableChange.UpdateColumnComment) {
+      String comment = ((TableChange.UpdateColumnComment) change).newComment();
+      return comment == null ? out : out.key("comment").text(comment);
+    }
+    if (change instanceof TableChange.UpdateColumnPosition) return position(out, ((TableChange.UpdateColumnPosition) change).position());
+    if (change instanceof TableChange.UpdateColumnDefaultValue) {
+      String sql = ((TableChange.UpdateColumnDefaultValue) change).newDefaultValue();
+      return sql == null ? out : out.key("sql").text(sql);
+    }
+    if (change instanceof TableChange.DeleteColumn) return out.key("if_exists").bool(((TableChange.DeleteColumn) change).ifExists().booleanValue());
+    return out;
+  }
+
+  private static Json type(Json out, DataType type, boolean nullable, String comment) {
+    out.key("type").json(type.json()).key("nullable").bool(nullable);
+    return comment == null ? out : out.key("comment").text(comment);
+  }
+
+  /** A default, by its value in Spark's internal form as text; where it is no constant, it has none. */
+  private static Json value(Json out, ColumnDefaultValue given) {
+    if (given == null) return out;
+    out.key("has_default").bool(true);
+    if (given.getValue() == null || given.getValue().value() instanceof byte[] || depends(sqlOf(given))) return out;
+    Object value = given.getValue().value();
+    return value == null ? out.key("default").json("null") : out.key("default").text(value.toString());
+  }
+
+  /** By reflection: in newer versions of Spark the method is of a class that is not public. */
+  private static String sqlOf(ColumnDefaultValue given) {
+    try {
+      Method sql = given.getClass().getMethod("getSql", new Class<?>[0]);
+      sql.setAccessible(true);
+      return (String) sql.invoke(given, new Object[0]);
+    } catch (ReflectiveOperationException otherVersion) {
+      throw new IllegalStateException(otherVersion);
+    }
+  }
+
+  /** Whether a default depends on who says it and when: Spark has it evaluated by the statement that makes the column. */
+  private static boolean depends(String sql) {
+    return sql != null && (DEPENDING.matcher(sql.replaceAll("'[^']*'|\"[^\"]*\"", "")).find() || TODAY.matcher(sql).find());
+  }
+
+  private static Json position(Json out, TableChange.ColumnPosition position) {
+    if (position instanceof TableChange.After) return out.key("after").text(((TableChange.After) position).column());
+    return position == null ? out : out.key("first").bool(true);
+  }
+
+  private static Json paths(Json out, NamedReference[] columns) {
+    out.open('[');
+    for (NamedReference column : columns) texts(out, column.fieldNames());
+    return out.close(']');
+  }
+
+  public static String[] parts(Identifier name) {
+    String[] parts = (String[]) Arrays.copyOf(name.namespace(), name.namespace().length + 1);
+    parts[parts.length - 1] = name.name();
+    return parts;
+  }
+
+  public static Json texts(Json out, String[] texts) {
+    out.open('[');
+    for (String text : texts) out.text(text);
+    return out.close(']');
+  }
+
+  public static Json object(Json out, Map<String, String> members) {
+    out.open('{');
+    for (Map.Entry<String, String> each : members.entrySet()) out.key((String) each.getKey()).text((String) each.getValue());
+    return out.close('}');
+  }
+
+  public static String[] texts(JsonNode list) {
+    List<String> texts = new ArrayList<String>();
+    for (JsonNode text : list) texts.add(text.asText());
+    return (String[]) texts.toArray(new String[0]);
+  }
+
+  public static Map<String, String> properties(JsonNode object) {
+    Map<String, String> properties = new HashMap<String, String>();
+    Iterator<String> names = object.fieldNames();
+    while (names.hasNext()) {
+      String name = (String) names.next();
+      properties.put(name, object.get(name).asText());
+    }
+    return properties;
+  }
+}

@@ -1,0 +1,156 @@
+package fuse_index.spark.java.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import fuse_index.spark.java.rpc.*;
+import fuse_index.spark.java.write.*;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.Platform;
+
+/** A catalogue of a session in which every statement is a question to Python: `endpoint.py` answers. */
+@SuppressWarnings("deprecation")
+public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog {
+  protected final CatalogClient client;
+
+  public FuseCatalog(SparkSession session, String name, String callbackKey) { this.client = new CatalogClient(session, name, callbackKey); }
+
+  public void initialize(String given, CaseInsensitiveStringMap options) {}
+
+  public String name() { return client.catalog; }
+
+  public Set<TableCatalogCapability> capabilities() { return Collections.singleton(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE); }
+
+  public Table loadTable(Identifier table) { return load(table, "", "read"); }
+
+  public Table loadTable(Identifier table, String version) { return load(table, version, "read"); }
+
+  public Table loadTable(Identifier table, long microseconds) { return load(table, "@" + microseconds, "read"); }
+
+  public Table loadTable(Identifier table, Set<TableWritePrivilege> privileges) { return load(table, "", "write"); }
+
+  /** `at`: a snapshot id or a tag, or @ and microseconds; empty for the head. Python itself says why there is nothing to read. */
+  private Table load(Identifier table, String at, String purpose) {
+    Json request = client.request("load", table).key("at").text(at).key("purpose").text(purpose);
+    TableChange[] held = SchemaEvolution.taken(table);
+    byte[] reply = client.ask(held == null ? request : client.changes(request, held));
+    if (reply.length == 0) Platform.throwException(new NoSuchTableException(table));
+    return client.table(table, reply);
+  }
+
+  public boolean tableExists(Identifier table) { return client.ask(client.request("exists", table)).length > 0; }
+
+  public Identifier[] listTables(String[] namespace) { return client.identifiers(client.request("list", namespace)); }
+
+  public Table createTable(Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    client.ask(client.definition("create", table, "create", columns, partitions, properties));
+    return load(table, "", "write");
+  }
+
+  public StagedTable stageCreate(Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    return stage("create", table, columns, partitions, properties);
+  }
+
+  public StagedTable stageReplace(Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    if (!tableExists(table)) Platform.throwException(new NoSuchTableException(table));
+    return stage("replace", table, columns, partitions, properties);
+  }
+
+  public StagedTable stageCreateOrReplace(Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    return stage("create or replace", table, columns, partitions, properties);
+  }
+
+  private StagedTable stage(String mode, Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    return (StagedTable) client.table(table, client.ask(client.definition("stage", table, mode, columns, partitions, properties)));
+  }
+
+  public Table alterTable(Identifier table, TableChange... changes) {
+    if (SchemaEvolution.isAnalysis()) {
+      SchemaEvolution.hold(table, changes);
+      return null; // which nobody looks at: Spark loads it
+    }
+    client.ask(client.changes(client.request("alter", table), changes));
+    return load(table, "", "write");
+  }
+
+  public boolean dropTable(Identifier table) { return client.ask(client.request("drop", table).key("purge").bool(false)).length > 0; }
+
+  public boolean purgeTable(Identifier table) { return client.ask(client.request("drop", table).key("purge").bool(true)).length > 0; }
+
+  public void renameTable(Identifier table, Identifier renamed) {
+    client.ask(CatalogClient.texts(client.request("rename", table).key("to"), CatalogClient.parts(renamed)));
+  }
+
+  public String[][] listNamespaces() { return listNamespaces(new String[0]); }
+
+  public String[][] listNamespaces(String[] namespace) {
+    List<String[]> found = new ArrayList<String[]>();
+    for (JsonNode each : client.json(client.request("namespaces", namespace))) found.add(CatalogClient.texts(each));
+    return (String[][]) found.toArray(new String[0][]);
+  }
+
+  public boolean namespaceExists(String[] namespace) { return client.ask(client.request("namespace exists", namespace)).length > 0; }
+
+  public Map<String, String> loadNamespaceMetadata(String[] namespace) {
+    return CatalogClient.properties(client.json(client.request("namespace", namespace)));
+  }
+
+  public void createNamespace(String[] namespace, Map<String, String> metadata) {
+    client.ask(CatalogClient.object(client.request("create namespace", namespace).key("properties"), metadata));
+  }
+
+  public void alterNamespace(String[] namespace, NamespaceChange... changes) {
+    Map<String, String> updates = new HashMap<String, String>();
+    List<String> removals = new ArrayList<String>();
+    for (NamespaceChange change : changes) {
+      if (change instanceof NamespaceChange.SetProperty) {
+        updates.put(((NamespaceChange.SetProperty) change).property(), ((NamespaceChange.SetProperty) change).value());
+      } else {
+        removals.add(((NamespaceChange.RemoveProperty) change).property());
+      }
+    }
+    Json request = CatalogClient.object(client.request("alter namespace", namespace).key("updates"), updates).key("removals");
+    client.ask(CatalogClient.texts(request, (String[]) removals.toArray(new String[0])));
+  }
+
+  public boolean dropNamespace(String[] namespace, boolean cascade) {
+    return client.ask(client.request("drop namespace", namespace).key("cascade").bool(cascade)).length > 0;
+  }
+
+
+  /** None: what plugins add are functions of the session. */
+  public Identifier[] listFunctions(String[] namespace) { return new Identifier[0]; }
+
+  public UnboundFunction loadFunction(Identifier function) {
+    Platform.throwException(new NoSuchFunctionException(function));
+    return null; // never
+  }
+
+  public UnboundProcedure loadProcedure(Identifier procedure) {
+    return new FuseProcedure(client, procedure.name(), client.json(client.request("procedure", procedure)));
+  }
+
+  public Identifier[] listProcedures(String[] namespace) { return client.identifiers(client.request("procedures", namespace)); }
+}

@@ -1,0 +1,52 @@
+package fuse_index.spark.java.files;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetOptions;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.SerializableConfiguration;
+import scala.collection.immutable.HashMap;
+import scala.reflect.ClassTag$;
+
+/** Spark's own Parquet reader, set to read our blocks alike whatever the session says. Executors know it, and none of our classes. */
+public class BlockReader {
+  private static final String SQL = "spark.sql.";
+  private static final String[] OFF = {"parquet.binaryAsString", "legacy.parquet.nanosAsLong",
+    "parquet.fieldId.read.ignoreMissing"};
+  private static final String[] ON = {"caseSensitive", "parquet.int96AsTimestamp", "parquet.inferTimestampNTZ.enabled",
+    "optimizer.nestedSchemaPruning.enabled"};
+
+  /**
+   * `read` are the columns of the snapshot that are to be read, by the names that files have for them; `constants` are columns of which
+   * each range has one value.
+   */
+  public static PartitionReaderFactory factory(
+      SparkSession session, TableSnapshot snapshot, StructType read, StructType constants, Filter[] filters) {
+    SQLConf conf = session.sessionState().conf();
+    Configuration hadoop = session.sessionState().newHadoopConf();
+    hadoop.set("parquet.read.support.class", "org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport");
+    hadoop.set("org.apache.spark.sql.parquet.row.requested_schema", read.json());
+    hadoop.set("org.apache.spark.sql.parquet.row.attributes", read.json());
+    hadoop.set("spark.sql.session.timeZone", conf.sessionLocalTimeZone());
+    hadoop.set("parquet.page.verify-checksum.enabled", "true");
+    for (String setting : OFF) hadoop.setBoolean(SQL + setting, false);
+    hadoop.setBoolean(SQL + "parquet.fieldId.read.enabled", snapshot.byFieldId);
+    for (String setting : ON) hadoop.setBoolean(SQL + setting, true);
+    HashMap<String, String> options = new HashMap<String, String>();
+    // Dates and times in blocks are of the proleptic calendar, whatever the session thinks of files that do not say so.
+    options = (HashMap<String, String>) options.updated("datetimeRebaseMode", "CORRECTED");
+    options = (HashMap<String, String>) options.updated("int96RebaseMode", "CORRECTED");
+    // Rows that are gone or damaged are an error, whatever the session would rather pass over: our snapshot names them.
+    options = (HashMap<String, String>) options.updated("ignoreMissingFiles", "false");
+    options = (HashMap<String, String>) options.updated("ignoreCorruptFiles", "false");
+    Broadcast<SerializableConfiguration> shared = session.sparkContext().broadcast(
+        new SerializableConfiguration(hadoop), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
+    return new ParquetPartitionReaderFactory(
+        conf, shared, snapshot.storedSchema, read, constants, filters, scala.Option.empty(), new ParquetOptions(options, conf));
+  }
+}

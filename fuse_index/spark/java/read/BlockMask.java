@@ -1,0 +1,79 @@
+package fuse_index.spark.java.read;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * The blocks of a listing that a query must read: one bit each; and of some of them no more than ranges. Without bits it must read
+ * all of them, for the reason given.
+ */
+public class BlockMask {
+  private static final int HEADER_BYTES = 5;
+  /** A block, the first byte, and the number of bytes. */
+  private static final int RANGE_BYTES = 24;
+
+  private final byte[] bits;
+  private final String refusal;
+  private final Map<Integer, List<long[]>> ranges = new HashMap<Integer, List<long[]>>();
+  /** How many zones are read, and how many there are; 0 where nobody was asked. */
+  public final int zonesRead;
+  public final int zonesTotal;
+  /** On so many rows at least the conditions are true. */
+  public final int certainRows;
+  /** The conditions may be true on so many rows, which votes name one by one; the greatest number where they do not. */
+  public final int namedRows;
+
+  private BlockMask(byte[] bits, String refusal, int zonesRead, int zonesTotal, int certainRows, int namedRows) {
+    this.bits = bits;
+    this.refusal = refusal;
+    this.zonesRead = zonesRead;
+    this.zonesTotal = zonesTotal;
+    this.certainRows = certainRows;
+    this.namedRows = namedRows;
+  }
+
+  public static BlockMask readAll(String refusal) { return new BlockMask(null, refusal, 0, 0, 0, Integer.MAX_VALUE); }
+
+  /**
+   * Byte 1, the number of blocks as an int, and a bit for each, the lowest first; then, as ints, how many zones are read, how many
+   * there are, how many rows match for certain, how many are named, and how many ranges; and the ranges. Or byte 0 and the reason for no vote.
+   */
+  public static BlockMask decode(byte[] reply, int blocks) throws Exception {
+    if (reply == null || reply.length == 0) return readAll("the voter answered nothing");
+    if (reply[0] == 0) return readAll(new String(reply, 1, reply.length - 1, "UTF-8"));
+    int end = HEADER_BYTES + (blocks + 7) / 8;
+    boolean whole = reply[0] == 1 && reply.length >= end + 20 && ByteBuffer.wrap(reply).getInt(1) == blocks;
+    ByteBuffer rest = ByteBuffer.wrap(reply, whole ? end : 0, reply.length - (whole ? end : 0));
+    int zonesRead = whole ? rest.getInt() : 0;
+    int zonesTotal = whole ? rest.getInt() : 0;
+    int certainRows = whole ? rest.getInt() : 0;
+    int namedRows = whole ? rest.getInt() : 0;
+    int count = whole ? rest.getInt() : 0;
+    if (!whole || count < 0 || rest.remaining() != (long) count * RANGE_BYTES) {
+      return readAll("the voter answered " + reply.length + " bytes, which are no votes on " + blocks + " files");
+    }
+    BlockMask mask = new BlockMask(reply, null, zonesRead, zonesTotal, certainRows, namedRows);
+    for (int i = 0; i < count; i++) mask.addRange(Integer.valueOf((int) rest.getLong()), rest.getLong(), rest.getLong());
+    return mask;
+  }
+
+  private void addRange(Integer block, long start, long length) {
+    if (!ranges.containsKey(block)) ranges.put(block, new ArrayList<long[]>());
+    ((List<long[]>) ranges.get(block)).add(new long[] {start, length});
+  }
+
+  /** Why every block must be read; null if there is a vote. */
+  public String refusal() { return refusal; }
+
+  public boolean mustRead(int block) { return bits == null || ((bits[HEADER_BYTES + (block >> 3)] >> (block & 7)) & 1) == 1; }
+
+  /** The first byte and the number of bytes of each range to read of a block; none where it is read whole. */
+  public List<long[]> ranges(int block) {
+    List<long[]> found = (List<long[]>) ranges.get(Integer.valueOf(block));
+    return found == null ? Collections.<long[]>emptyList() : found;
+  }
+}

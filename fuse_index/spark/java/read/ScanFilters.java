@@ -1,0 +1,84 @@
+package fuse_index.spark.java.read;
+
+import fuse_index.spark.java.catalyst.*;
+import fuse_index.spark.java.files.*;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** The conditions of which a scan was told: all of them true of every row that the query needs. */
+public class ScanFilters {
+  /**
+   * Filters hold days and times as java.sql has them, whose calendar leaves out ten days of this month: Spark takes one of
+   * these for a day that is ten days later, and loses rows. So nothing that names this month is pushed.
+   */
+  private static final String CALENDARS_CHANGED = "1582-10-";
+
+  /** Gives columns the names and types that files have for them. */
+  public static class StoredNames extends NodeRewrite<Expression> {
+    private final StructType read;
+    private final StructType stored;
+
+    public StoredNames(StructType read, StructType stored) {
+      this.read = read;
+      this.stored = stored;
+    }
+
+    protected Object rewrite(Object node) {
+      if (!(node instanceof AttributeReference)) return null;
+      AttributeReference column = (AttributeReference) node;
+      if (read.getFieldIndex(column.name()).isEmpty()) return null;
+      StructField file = stored.fields()[read.fieldIndex(column.name())];
+      if (file.name().equals(column.name()) && file.dataType().equals(column.dataType())) return null;
+      return new AttributeReference(file.name(), file.dataType(), true, column.metadata(), column.exprId(), column.qualifier());
+    }
+  }
+
+  public final List<Expression> expressions;
+  /** The filters as ExpressionJson writes them; null if there are none. */
+  public final String json;
+
+  public ScanFilters(List<Expression> expressions, TableSnapshot snapshot) {
+    this.expressions = expressions;
+    this.json = expressions.isEmpty() ? null : ExpressionJson.of(ScalaLists.toScala(expressions), snapshot.columns());
+  }
+
+  /** All of these filters and others. */
+  public ScanFilters and(List<Expression> others, TableSnapshot snapshot) {
+    List<Expression> all = new ArrayList<Expression>(expressions);
+    all.addAll(others);
+    return new ScanFilters(all, snapshot);
+  }
+
+  /**
+   * What Parquet may filter row groups by: nothing on columns where that loses rows or fails. Those are floats (Arrow leaves NaN
+   * out of row-group statistics, and dictionaries tell -0.0 from 0.0), columns of which some files hold a narrower type, and
+   * days that one calendar has and another has not. `read` are the columns by our names, and `stored` by those of files.
+   */
+  public Filter[] forParquet(TableSnapshot snapshot, StructType read, StructType stored) {
+    List<Filter> filters = new ArrayList<Filter>();
+    for (Expression expression : expressions) {
+      Expression renamed = (Expression) expression.transformDown(new StoredNames(read, stored));
+      scala.Option<Filter> filter = DataSourceStrategy$.MODULE$.translateFilter(renamed, true);
+      if (filter.isDefined() && mayPush((Filter) filter.get(), snapshot)) filters.add((Filter) filter.get());
+    }
+    return (Filter[]) filters.toArray(new Filter[0]);
+  }
+
+  private static boolean mayPush(Filter filter, TableSnapshot snapshot) {
+    if (filter.toString().contains(CALENDARS_CHANGED)) return false;
+    for (String[] column : filter.v2references()) {
+      List<String> path = new ArrayList<String>();
+      for (String name : column) {
+        path.add(name);
+        if (snapshot.unpushablePaths.contains(path)) return false;
+      }
+    }
+    return true;
+  }
+}

@@ -1,0 +1,144 @@
+package fuse_index.spark.java.rpc;
+
+import fuse_index.spark.java.read.*;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.spark.network.util.JavaUtils;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Requests to Python, answered within a deadline. Each Python process has a mailbox here, from which its threads take them.
+ *
+ * So it is Python that calls, through the connection that it has been let in by: py4j's own callbacks would have it listen on
+ * a port, behind which PySpark and py4j put no password, and which every user of the machine may call.
+ */
+public class PythonCallback {
+  public static final String DEADLINE = "spark.fuse.index.deadline";
+  private static final String DEFAULT_DEADLINE = "15s";
+  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
+  private static final ConcurrentHashMap<String, LinkedBlockingQueue<Request>> MAILBOXES =
+      new ConcurrentHashMap<String, LinkedBlockingQueue<Request>>();
+  private static final ConcurrentHashMap<String, LinkedBlockingQueue<Request>> MAILBOX_OF_KEY =
+      new ConcurrentHashMap<String, LinkedBlockingQueue<Request>>();
+  private static final ConcurrentHashMap<String, Request> UNANSWERED = new ConcurrentHashMap<String, Request>();
+  private static final ConcurrentHashMap<String, Object> ATTACHMENTS = new ConcurrentHashMap<String, Object>();
+  private static final char SEPARATOR = 0;
+  private static final AtomicLong NUMBERS = new AtomicLong();
+
+  public static class Request extends CompletableFuture<Object> {
+    public final String number = Long.toString(NUMBERS.incrementAndGet());
+    public final String text;
+
+    public Request(String key, String body) { this.text = number + SEPARATOR + key + SEPARATOR + body; }
+  }
+
+  /** Whoever takes from this mailbox answers what this key is asked. */
+  public static void register(String key, String mailbox) { MAILBOX_OF_KEY.put(key, queue(mailbox)); }
+
+  private static LinkedBlockingQueue<Request> queue(String mailbox) {
+    MAILBOXES.putIfAbsent(mailbox, new LinkedBlockingQueue<Request>());
+    return (LinkedBlockingQueue<Request>) MAILBOXES.get(mailbox);
+  }
+
+  /** The next request: its number, its key and its body, with a character 0 between them; null if none comes in so many milliseconds. */
+  public static String take(String mailbox, int milliseconds) throws InterruptedException {
+    Request request = (Request) queue(mailbox).poll(milliseconds, TimeUnit.MILLISECONDS);
+    return request == null ? null : request.text;
+  }
+
+  /** The reply to a request; or, where there is a failure, that. Nobody may wait for it any more. */
+  public static void answer(String number, Object reply, String failure) {
+    Request request = (Request) UNANSWERED.remove(number);
+    if (request == null) return;
+    if (failure == null) request.complete(reply);
+    else request.completeExceptionally(new IllegalStateException(failure));
+  }
+
+  /** Asks which files to read, and answers in any case: whatever goes wrong means all of them. */
+  public static BlockMask requestMask(String key, String request, int files) {
+    BlockMask mask;
+    try {
+      mask = BlockMask.decode(send(key, request), files);
+    } catch (TimeoutException late) {
+      mask = BlockMask.readAll("no vote within " + SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE) + " (" + DEADLINE + ")");
+    } catch (InterruptedException cancelled) {
+      Thread.currentThread().interrupt();
+      mask = BlockMask.readAll("the query was cancelled");
+    } catch (Throwable failure) {
+      mask = BlockMask.readAll(failure.toString());
+    }
+    if (mask.refusal() != null) LOG.warn("every block is read, because indexes could not be asked: " + mask.refusal() + "; asked was " + request.substring(0, Math.min(request.length(), 1000)));
+    return mask;
+  }
+
+  /** Rows of this schema, as Python reads them. Raises RowLimits.Exceeded where they are too many, and what goes wrong. */
+  public static List<InternalRow> requestRows(String key, String request, RowLimits limits, StructType schema) throws Exception {
+    byte[] reply;
+    try {
+      reply = (byte[]) ask(key, request, limits.deadlineMilliseconds);
+    } catch (TimeoutException late) {
+      throw new RowLimits.Exceeded("the driver had not read them within " + limits.deadlineMilliseconds + " ms");
+    }
+    if (reply[0] == 0) throw new RowLimits.Exceeded(new String(reply, 1, reply.length - 1, "UTF-8"));
+    LocalRows rows = new LocalRows(Arrays.copyOfRange(reply, 1, reply.length));
+    if (!rows.readSchema().sameType(schema)) throw new IllegalStateException(rows.readSchema() + " in the place of " + schema);
+    return rows.list();
+  }
+
+  /** The reply of a session's planner. Raises whatever went wrong. */
+  public static byte[] send(String key, String request) throws Exception { return (byte[]) ask(key, request); }
+
+  /** What Python answers, within the deadline. Raises whatever went wrong. */
+  public static Object ask(String key, String body) throws Exception {
+    return ask(key, body, JavaUtils.timeStringAsMs(SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE)));
+  }
+
+  /**
+   * What Python answers to a statement, which takes as long as it takes. `request` is an object, still open. `rows`, a Dataset, may
+   * come with it: Python asks for it by the number that it finds in the request.
+   */
+  public static Object command(String key, Json request, Object rows) {
+    String number = rows == null ? "" : Long.toString(NUMBERS.incrementAndGet());
+    if (rows != null) ATTACHMENTS.put(number, rows);
+    try {
+      return ask(key, request.key("rows").text(number).close('}').toString(), Long.MAX_VALUE);
+    } catch (InterruptedException cancelled) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException("the statement was cancelled", cancelled);
+    } catch (Exception failure) {
+      throw SqlFunctions.analysisError(failure.getMessage());
+    } finally {
+      ATTACHMENTS.remove(number);
+    }
+  }
+
+  /** The rows that came with a statement which is still waiting. */
+  public static Object attachment(String number) { return ATTACHMENTS.get(number); }
+
+  private static Object ask(String key, String body, long deadline) throws Exception {
+    LinkedBlockingQueue<Request> mailbox = (LinkedBlockingQueue<Request>) MAILBOX_OF_KEY.get(key);
+    if (mailbox == null) throw new IllegalStateException("no Python process answers for " + key + " any more");
+    Request request = new Request(key, body);
+    UNANSWERED.put(request.number, request);
+    mailbox.add(request);
+    try {
+      return request.get(deadline, TimeUnit.MILLISECONDS);
+    } catch (ExecutionException failed) {
+      throw (Exception) failed.getCause();
+    } finally {
+      UNANSWERED.remove(request.number);
+      mailbox.remove(request);
+    }
+  }
+}

@@ -1,0 +1,137 @@
+package fuse_index.spark.java.rpc;
+
+import fuse_index.spark.java.catalyst.*;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.python.UserDefinedPythonFunction;
+import org.apache.spark.unsafe.Platform;
+import scala.collection.immutable.HashMap;
+import scala.collection.immutable.Seq;
+import scala.runtime.AbstractFunction1;
+
+/** SQL functions of a session whose bodies Python writes, as SQL text, while Spark analyses a query. */
+public class SqlFunctions {
+  /** What stands for arguments, and for the call of a Python UDF, in the text that Python gives. */
+  private static final String ARGUMENT = "fuse argument ";
+  private static final String UDF = "fuse udf";
+  private static final String MARK = "fuse_index call {";
+  private static final Set<String> REGISTERED_NAMES = ConcurrentHashMap.newKeySet();
+
+  /** A call as Python has written it, where it needs a UDF. */
+  public static class CallOfUdf {
+    private final String sql;
+    private final UserDefinedPythonFunction udf;
+    private final String[] inputs;
+
+    /** `inputs` are SQL text too. */
+    public CallOfUdf(String sql, Object udf, List<String> inputs) {
+      this.sql = sql;
+      this.udf = (UserDefinedPythonFunction) udf;
+      this.inputs = (String[]) inputs.toArray(new String[0]);
+    }
+  }
+
+  /** Makes an expression of a call's arguments; `A` is always a Seq of Expression, a type variable for NodeRewrite's reason. */
+  public static class FunctionBuilder<A, E> extends AbstractFunction1<A, E> {
+    private final ParserInterface parser;
+    private final String callbackKey;
+
+    public FunctionBuilder(ParserInterface parser, String callbackKey) {
+      this.parser = parser;
+      this.callbackKey = callbackKey;
+    }
+
+    @SuppressWarnings("unchecked")
+    public E apply(A arguments) { return (E) build(ScalaLists.toJava((Seq<Expression>) arguments)); }
+
+    private Expression build(List<Expression> arguments) {
+      Object reply;
+      try {
+        reply = PythonCallback.ask(callbackKey, argumentsJson(arguments));
+      } catch (Exception failure) {
+        throw analysisError(failure.toString());
+      }
+      if (reply instanceof CallOfUdf) return filled(parsed(((CallOfUdf) reply).sql), arguments, (CallOfUdf) reply);
+      String sql = (String) reply;
+      if (sql.charAt(0) != '+') throw analysisError(sql.substring(1));
+      return filled(parsed(sql.substring(1)), arguments, null);
+    }
+
+    private Expression filled(Expression e, List<Expression> arguments, CallOfUdf call) {
+      if (e instanceof UnresolvedAttribute && ((UnresolvedAttribute) e).nameParts().length() == 1) {
+        String name = (String) ((UnresolvedAttribute) e).nameParts().apply(0);
+        if (name.startsWith(ARGUMENT)) return (Expression) arguments.get(Integer.parseInt(name.substring(ARGUMENT.length())));
+        if (name.equals(UDF) && call != null) {
+          List<Expression> inputs = new ArrayList<Expression>();
+          for (String input : call.inputs) inputs.add(filled(parsed(input), arguments, call));
+          return call.udf.builder(ScalaLists.toScala(inputs));
+        }
+      }
+      List<Expression> children = new ArrayList<Expression>();
+      for (Expression child : ScalaLists.toJava(e.children())) children.add(filled(child, arguments, call));
+      return children.isEmpty() ? e : (Expression) e.withNewChildren(ScalaLists.toScala(children));
+    }
+
+    private Expression parsed(String sql) {
+      try {
+        return parser.parseExpression(sql);
+      } catch (ParseException wrong) {
+        throw analysisError("a function of a plugin gave Spark SQL that cannot be read: " + wrong.getMessage());
+      }
+    }
+  }
+
+  /** False, and nothing is done, if Spark itself has a function of that name. */
+  public static boolean register(SparkSession session, String name, String callbackKey) {
+    if (FunctionRegistry$.MODULE$.expressions().contains(name.toLowerCase(Locale.ROOT))) return false;
+    FunctionBuilder<Seq<Expression>, Expression> builder =
+        new FunctionBuilder<Seq<Expression>, Expression>(session.sessionState().sqlParser(), callbackKey);
+    session.sessionState().functionRegistry().createOrReplaceTempFunction(name, builder, "scala_udf");
+    REGISTERED_NAMES.add(name);
+    return true;
+  }
+
+  /** Whether such a UDF evaluates a call that scans know by its mark. */
+  public static boolean isRegistered(String udf) { return REGISTERED_NAMES.contains(udf); }
+
+  /** Whether a condition is the mark of a call, as `call_markers.py` writes it, and nothing else. */
+  public static boolean isMark(Expression condition) {
+    boolean in = condition instanceof In || condition instanceof InSet;
+    return in && hasMark((Expression) condition.children().head());
+  }
+
+  private static boolean hasMark(Expression expression) {
+    if (expression instanceof Literal && String.valueOf(((Literal) expression).value()).startsWith(MARK)) return true;
+    for (Expression child : ScalaLists.toJava(expression.children())) if (hasMark(child)) return true;
+    return false;
+  }
+
+  private static String argumentsJson(List<Expression> arguments) {
+    List<Expression> trees = new ArrayList<Expression>();
+    for (Expression e : arguments) {
+      trees.add(e.foldable() && !(e instanceof Literal) ? new Literal(e.eval(null), e.dataType()) : e);
+    }
+    return ExpressionJson.ofArguments(ScalaLists.toScala(trees));
+  }
+
+  /** An error of analysis, with these words; that it is checked is all that hides it from the compiler. */
+  public static RuntimeException analysisError(String message) {
+    HashMap<String, String> parameters = new HashMap<String, String>();
+    parameters = (HashMap<String, String>) parameters.updated("errorMessage", message);
+    Platform.throwException(new AnalysisException("USER_RAISED_EXCEPTION", parameters));
+    return null; // never
+  }
+}

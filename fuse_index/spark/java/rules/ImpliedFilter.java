@@ -1,0 +1,83 @@
+package fuse_index.spark.java.rules;
+
+import fuse_index.spark.java.catalyst.*;
+import fuse_index.spark.java.read.*;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.ArrowEvalPython;
+import org.apache.spark.sql.catalyst.plans.logical.BatchEvalPython;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+
+/**
+ * Adds, below the evaluation of Python UDFs, the filter that a condition on them implies. Spark pushes down whole conjuncts alone,
+ * so of `(udf1 AND mark1) OR (udf2 AND mark2)` the scan would learn nothing; `mark1 OR mark2` follows from it.
+ */
+public class ImpliedFilter extends NodeRewrite<LogicalPlan> {
+  protected Object rewrite(Object node) {
+    Expression implied = newFilterBelow(node);
+    if (implied == null) return null;
+    Filter filter = (Filter) node;
+    LogicalPlan python = filter.child();
+    LogicalPlan filtered = new Filter(implied, (LogicalPlan) python.children().head());
+    return new Filter(filter.condition(), (LogicalPlan) python.withNewChildren(ScalaLists.toScala(Collections.singletonList(filtered))));
+  }
+
+  /** The filter to add below `node`; null if there is nothing new, or the table is not ours. */
+  private static Expression newFilterBelow(Object node) {
+    if (!(node instanceof Filter)) return null;
+    LogicalPlan python = ((Filter) node).child();
+    if (!(python instanceof ArrowEvalPython) && !(python instanceof BatchEvalPython)) return null;
+    LogicalPlan child = (LogicalPlan) python.children().head();
+    if (!readsFuseTable(child)) return null;
+    Expression implied = impliedBy(((Filter) node).condition(), child.outputSet());
+    return implied == null || child.constraints().contains(implied) || isFilteredBy(child, implied) ? null : implied;
+  }
+
+  private static boolean readsFuseTable(LogicalPlan plan) {
+    for (LogicalPlan leaf : ScalaLists.toJava(plan.collectLeaves())) if (FuseScan.below(leaf) != null) return true;
+    return false;
+  }
+
+  private static boolean isFilteredBy(LogicalPlan child, Expression implied) {
+    return child instanceof Filter && ((Filter) child).condition().semanticEquals(implied);
+  }
+
+  /** The strongest condition on these columns alone that is TRUE wherever `condition` is; null if there is none. */
+  public static Expression impliedBy(Expression condition, AttributeSet columns) {
+    if (condition instanceof And) {
+      Expression left = impliedBy(((And) condition).left(), columns);
+      Expression right = impliedBy(((And) condition).right(), columns);
+      return left == null ? right : right == null ? left : new And(left, right);
+    }
+    if (condition instanceof Or) {
+      Expression left = impliedBy(((Or) condition).left(), columns);
+      Expression right = impliedBy(((Or) condition).right(), columns);
+      return left == null || right == null ? null : new Or(left, right);
+    }
+    boolean possible = condition.deterministic() && !SubqueryExpression.hasSubquery(condition);
+    return possible && condition.references().subsetOf(columns) ? condition : null;
+  }
+
+  /** The terms of a condition's AND, in their order: itself alone if it is none. */
+  public static List<Expression> conjuncts(Expression condition) {
+    List<Expression> conjuncts = new ArrayList<Expression>();
+    addConjuncts(condition, conjuncts);
+    return conjuncts;
+  }
+
+  private static void addConjuncts(Expression condition, List<Expression> conjuncts) {
+    if (condition instanceof And) {
+      addConjuncts(((And) condition).left(), conjuncts);
+      addConjuncts(((And) condition).right(), conjuncts);
+    } else {
+      conjuncts.add(condition);
+    }
+  }
+}

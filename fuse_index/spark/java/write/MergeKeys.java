@@ -1,0 +1,235 @@
+package fuse_index.spark.java.write;
+
+import fuse_index.spark.java.aggregate.*;
+import fuse_index.spark.java.catalyst.*;
+import fuse_index.spark.java.read.*;
+import fuse_index.spark.java.rules.*;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.RowOrdering$;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.Inner$;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.LeftAnti$;
+import org.apache.spark.sql.catalyst.plans.RightOuter$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Repartition;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Metadata;
+
+/**
+ * The query of a MERGE, whose table is read where keys of its source may be, and nowhere else.
+ *
+ * The source is evaluated before the table is read, once: what is random in it, or changes, is the same to its keys and to the join.
+ * A MERGE that is about rows without a match reads the whole table, and so does one whose source reads the table itself.
+ */
+public class MergeKeys {
+  /** Keys above which only the least and the greatest are asked about: nearly every block has one of so many. */
+  private static final int MAX_KEYS = 10000;
+  private static final String KEY = "key";
+
+  /** Takes out what waits for keys of the other side: the source is read as it is, and its keys are known when the table is. */
+  public static class WithoutPruning extends NodeRewrite<Expression> {
+    protected Object rewrite(Object node) { return node instanceof DynamicPruningSubquery ? Literal.TrueLiteral() : null; }
+  }
+
+  public static class Replacement extends NodeRewrite<LogicalPlan> {
+    private final LogicalPlan old;
+    private final LogicalPlan other;
+
+    public Replacement(LogicalPlan old, LogicalPlan other) {
+      this.old = old;
+      this.other = other;
+    }
+
+    protected Object rewrite(Object node) { return node == old ? other : null; }
+  }
+
+  private final SparkSession session;
+  private final LogicalPlan query;
+  private final Join join;
+  private final boolean targetIsLeft;
+  private final LogicalPlan scan;
+  private final List<EqualTo> equalities;
+  /** Whether no more rows than keys that are asked about turned out to be in the source. */
+  private boolean isFew;
+
+  private MergeKeys(SparkSession session, LogicalPlan query, Join join, LogicalPlan scan) {
+    this.session = session;
+    this.query = query;
+    this.join = join;
+    this.scan = scan;
+    this.targetIsLeft = scanBelow(join.left()) == scan;
+    this.equalities = new ArrayList<EqualTo>();
+    if (join.condition().isEmpty()) return;
+    for (Expression conjunct : ImpliedFilter.conjuncts((Expression) join.condition().get())) addEquality(conjunct);
+  }
+
+  /** Finds the keys of the query of a MERGE into this table; null where they say nothing of the rows that matter. */
+  public static MergeKeys of(FuseTable table, Dataset<Row> rows) {
+    LogicalPlan query = (LogicalPlan) rows.queryExecution().optimizedPlan().transformAllExpressions(new WithoutPruning());
+    LogicalPlan scan = onlyScan(query, table.snapshot().url);
+    Join join = scan == null ? null : joinOver(query, scan);
+    MergeKeys keys = join == null ? null : new MergeKeys(table.session, query, join, scan);
+    return keys == null || keys.equalities.isEmpty() ? null : keys;
+  }
+
+  /** The scan of the table at a URL; null where several read it, or something else knows its rows. */
+  private static LogicalPlan onlyScan(LogicalPlan query, String url) {
+    List<LogicalPlan> plans = new ArrayList<LogicalPlan>(ScalaLists.toJava(query.subqueriesAll()));
+    plans.add(query);
+    LogicalPlan found = null;
+    for (LogicalPlan plan : plans) {
+      if (hasAnswer(plan)) return null;
+      for (LogicalPlan leaf : ScalaLists.toJava(plan.collectLeaves())) {
+        if (FuseScan.below(leaf) == null || !FuseScan.below(leaf).snapshot.url.equals(url)) continue;
+        if (found != null) return null;
+        found = leaf;
+      }
+    }
+    return found;
+  }
+
+  private static boolean hasAnswer(LogicalPlan plan) {
+    if (plan.getTagValue(AggregateStates.REPORT_TAG).isDefined()) return true;
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (hasAnswer(child)) return true;
+    return false;
+  }
+
+  /** The join right over the scan, if rows of the scan without a match are left out by it. */
+  private static Join joinOver(LogicalPlan plan, LogicalPlan scan) {
+    if (plan instanceof Join) {
+      Join join = (Join) plan;
+      JoinType type = join.joinType();
+      if (scanBelow(join.left()) == scan) return type == Inner$.MODULE$ || type == RightOuter$.MODULE$ ? join : null;
+      if (scanBelow(join.right()) == scan) return type == Inner$.MODULE$ || type == LeftAnti$.MODULE$ ? join : null;
+    }
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) {
+      Join found = joinOver(child, scan);
+      if (found != null) return found;
+    }
+    return null;
+  }
+
+  private static LogicalPlan scanBelow(LogicalPlan plan) {
+    LogicalPlan below = plan;
+    while (below instanceof Project || below instanceof Filter) below = (LogicalPlan) below.children().head();
+    return below;
+  }
+
+  private LogicalPlan target() { return targetIsLeft ? join.left() : join.right(); }
+
+  private LogicalPlan source() { return targetIsLeft ? join.right() : join.left(); }
+
+  /** Keeps `term of the table = term of the source`, in this order. */
+  private void addEquality(Expression conjunct) {
+    if (!(conjunct instanceof EqualTo) || !conjunct.deterministic() || SubqueryExpression.hasSubquery(conjunct)) return;
+    Expression left = ((EqualTo) conjunct).left();
+    Expression right = ((EqualTo) conjunct).right();
+    boolean turned = left.references().subsetOf(source().outputSet());
+    Expression column = turned ? right : left;
+    Expression value = turned ? left : right;
+    // A float is wrapped by what joins compare it by, which statistics do not know: IN tells -0.0 from 0.0, so it stays wrapped.
+    boolean apart = column.references().subsetOf(scan.outputSet()) && value.references().subsetOf(source().outputSet());
+    if (apart && column.references().nonEmpty()) equalities.add(new EqualTo(column, value));
+  }
+
+  /** Does the statement, by the rows of the query. Raises what it raises, and what Spark says of the source. */
+  public void run(RowStatement statement) {
+    Dataset<Row> evaluated = isAtHand(source()) ? null : (Dataset<Row>) dataset(source()).localCheckpoint();
+    try {
+      LogicalPlan rows = evaluated == null ? source() : evaluated.logicalPlan();
+      List<Expression> conditions = new ArrayList<Expression>();
+      for (EqualTo equality : equalities) addMembership(equality.left(), equality.right(), rows, conditions);
+      if (evaluated != null && isFew) rows = new Repartition(1, false, rows); // or each partition would add a block
+      LogicalPlan filtered = (LogicalPlan) target().transformUp(new Replacement(scan, new Filter(all(conditions), scan)));
+      Join known = new Join(targetIsLeft ? filtered : rows, targetIsLeft ? rows : filtered, join.joinType(), join.condition(), join.hint());
+      addConditions(target(), conditions);
+      statement.run(toldTo(new Filter(all(conditions), scan)), dataset((LogicalPlan) query.transformDown(new Replacement(join, known))));
+    } finally {
+      if (evaluated != null) ((LogicalRDD) evaluated.logicalPlan()).rdd().unpersist(false);
+    }
+  }
+
+  /** Rows that the statement came with, which are the same whenever they are looked at. */
+  private static boolean isAtHand(LogicalPlan source) {
+    LogicalPlan below = scanBelow(source);
+    return below instanceof LocalRelation && source.deterministic() && source.subqueriesAll().isEmpty();
+  }
+
+  private Dataset<Row> dataset(LogicalPlan plan) {
+    plan.setAnalyzed(); // it is, and optimised
+    return (Dataset<Row>) Dataset$.MODULE$.ofRows(session, plan);
+  }
+
+  /** What is true of every row of the table whose `column` has a value that `value` has in these rows. */
+  private void addMembership(Expression column, Expression value, LogicalPlan rows, List<Expression> conditions) {
+    NamedExpression key = new Alias(value, KEY, NamedExpression$.MODULE$.newExprId(), ScalaLists.toScala(new ArrayList<String>()),
+        scala.Option.apply(Metadata.empty()), ScalaLists.toScala(new ArrayList<String>()));
+    Dataset<Row> keys = dataset(new Project(ScalaLists.toScala(Collections.singletonList(key)), rows));
+    InternalRow[] found = collect((Dataset<Row>) keys.limit(MAX_KEYS + 1));
+    isFew = found.length <= MAX_KEYS;
+    if (found.length > MAX_KEYS) found = collect((Dataset<Row>) ((Dataset<Row>) keys.distinct()).limit(MAX_KEYS + 1));
+    if (found.length <= MAX_KEYS) {
+      List<Expression> values = new ArrayList<Expression>();
+      for (InternalRow row : found) if (!row.isNullAt(0)) values.add(literal(row, 0, value.dataType()));
+      conditions.add(values.isEmpty() ? Literal.FalseLiteral() : new In(column, ScalaLists.toScala(values)));
+    } else if (RowOrdering$.MODULE$.isOrderable(value.dataType())) {
+      InternalRow bounds = collect((Dataset<Row>) keys.selectExpr(new String[] {"min(" + KEY + ")", "max(" + KEY + ")"}))[0];
+      conditions.add(new GreaterThanOrEqual(column, literal(bounds, 0, value.dataType())));
+      conditions.add(new LessThanOrEqual(column, literal(bounds, 1, value.dataType())));
+    }
+  }
+
+  private static InternalRow[] collect(Dataset<Row> rows) { return rows.queryExecution().executedPlan().executeCollect(); }
+
+  private static Expression literal(InternalRow row, int column, DataType type) { return new Literal(row.copy().get(column, type), type); }
+
+  private static Expression all(List<Expression> conditions) {
+    Expression all = null;
+    for (Expression condition : conditions) all = all == null ? condition : new And(all, condition);
+    return all == null ? Literal.TrueLiteral() : all;
+  }
+
+  /** Adds what else the statement asks of rows of the table. */
+  private void addConditions(LogicalPlan plan, List<Expression> conditions) {
+    if (plan instanceof Filter) {
+      for (Expression conjunct : ImpliedFilter.conjuncts(((Filter) plan).condition())) {
+        if (conjunct.references().subsetOf(scan.outputSet())) conditions.add(conjunct);
+      }
+    }
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) addConditions(child, conditions);
+  }
+
+  /** What the optimizer makes of a filter over the table, as it is told to a scan: on other rows nothing depends. */
+  private Expression toldTo(Filter filter) {
+    filter.setAnalyzed();
+    LogicalPlan optimized = (LogicalPlan) session.sessionState().optimizer().execute(filter);
+    for (LogicalPlan leaf : ScalaLists.toJava(optimized.collectLeaves())) {
+      if (FuseScan.below(leaf) != null) return all(FuseScan.below(leaf).filters());
+    }
+    return Literal.FalseLiteral();
+  }
+}

@@ -1,0 +1,54 @@
+package fuse_index.spark.java.write;
+
+import fuse_index.spark.java.catalyst.*;
+import fuse_index.spark.java.files.*;
+import fuse_index.spark.java.rpc.*;
+import fuse_index.spark.java.rules.*;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A statement that changes rows of a table. Python does it, all or nothing, from the snapshot that the statement was analysed on. */
+public class RowStatement {
+  public static final String APPEND = "append";
+  public static final String OVERWRITE = "overwrite";
+  /** An overwrite of the partitions that rows come for. */
+  public static final String OVERWRITE_PARTITIONS = "overwrite partitions";
+  public static final String MERGE = "merge";
+  public static final String TRUNCATE = "truncate";
+  /** The inserts of a MERGE that does nothing else. */
+  public static final String INSERT_UNMATCHED = "insert unmatched";
+
+  public final FuseTable table;
+  /** What is done, in the words of `statements.py`. */
+  public final String operation;
+  private final CaseInsensitiveStringMap options;
+
+  /** Raises where the table cannot be changed. */
+  public RowStatement(FuseTable table, String operation, CaseInsensitiveStringMap options) {
+    table.commandKey();
+    this.table = table;
+    this.operation = operation;
+    this.options = options;
+  }
+
+  public RowStatement as(String otherOperation) { return new RowStatement(table, otherOperation, options); }
+
+  public boolean isMerge() { return operation.equals(MERGE) || operation.equals(INSERT_UNMATCHED); }
+
+  /** Does it, and raises what it raises. `condition`: on which rows; null: on all. `rows`: a Dataset, or null. */
+  public void run(Expression condition, Object rows) {
+    TableSnapshot snapshot = table.snapshot();
+    String filters = "null";
+    if (condition != null && !SubqueryExpression.hasSubquery(condition)) {
+      List<Expression> conjuncts = new ArrayList<Expression>(ImpliedFilter.conjuncts(condition));
+      filters = ExpressionJson.of(ScalaLists.toScala(conjuncts), snapshot.columns());
+    }
+    Json request = snapshot.openRequest(filters).key("operation").text("change").key("session").text(snapshot.callbackKey);
+    request.key("branch").text(snapshot.branch).key("change").text(operation).key("name").text(table.name()).key("options").open('[');
+    for (Object option : options.keySet()) request.text((String) option);
+    PythonCallback.command(table.commandKey(), request.close(']'), rows);
+  }
+}

@@ -1,0 +1,116 @@
+package fuse_index.spark.java.write;
+
+import fuse_index.spark.java.catalyst.*;
+import fuse_index.spark.java.rpc.*;
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.analysis.Analyzer;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.WindowExpression;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Looks at UPDATE and MERGE into our tables once they are resolved. By then Spark has made queries of them, before 4.1 it is about to.
+ */
+public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
+  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
+  /** Where an analyzer keeps the rules that come after its own. */
+  private static final String RULES = "postHocResolutionRules";
+
+  /** Gives a session's analyzer the rule, once; it has no method for that, as the optimizer has. */
+  public static void install(SparkSession session) {
+    Analyzer analyzer = session.sessionState().analyzer();
+    List<Rule<LogicalPlan>> rules = new ArrayList<Rule<LogicalPlan>>(ScalaLists.toJava(analyzer.postHocResolutionRules()));
+    for (Object rule : rules) if (rule instanceof StatementRule) return;
+    rules.add(new StatementRule<LogicalPlan>());
+    try {
+      Field field = analyzer.getClass().getDeclaredField(RULES);
+      field.setAccessible(true);
+      field.set(analyzer, ScalaLists.toScala(rules));
+    } catch (ReflectiveOperationException other) {
+      LOG.warn("statements of this session are not looked at before they are planned, so that a MERGE of rows that are drawn is refused, "
+          + "and MERGE WITH SCHEMA EVOLUTION adds no columns: " + other);
+    }
+  }
+
+  public static class Statements extends NodeRewrite<LogicalPlan> {
+    protected Object rewrite(Object node) {
+      if (node instanceof WriteDelta) return rewriteQuery((WriteDelta) node);
+      if (node instanceof UpdateTable) {
+        UpdateTable update = (UpdateTable) node;
+        FuseTable table = tableBelow(update.table());
+        for (Expression assignment : ScalaLists.toJava(update.assignments())) {
+          if (table != null && hasWindow(assignment)) throw windowRefused(table.name());
+        }
+      }
+      if (!(node instanceof MergeIntoTable)) return null;
+      MergeIntoTable merge = (MergeIntoTable) node;
+      FuseTable table = tableBelow(merge.targetTable());
+      if (table == null) return null;
+      if (SchemaEvolution.capability() == null) EvolutionCheck.check(merge, table);
+      return merge.resolved() ? DrawnValues.inSource(merge) : null;
+    }
+
+    private static LogicalPlan rewriteQuery(WriteDelta delta) {
+      if (!(delta.operation() instanceof FuseRowOperation)) return null;
+      Command command = delta.operation().command();
+      if (command == Command.UPDATE && hasWindow(delta.query())) throw windowRefused(delta.originalTable().name());
+      return command == Command.MERGE ? DrawnValues.inQuery(delta) : null;
+    }
+  }
+
+  /** Conditions of DELETE, UPDATE and MERGE, and of the queries that Spark has made of them. */
+  public static class Conditions extends NodeRewrite<LogicalPlan> {
+    protected Object rewrite(Object node) {
+      boolean statement = node instanceof DeleteFromTable || node instanceof UpdateTable || node instanceof MergeIntoTable;
+      boolean ours = statement && tableBelow((LogicalPlan) ((LogicalPlan) node).children().head()) != null
+          || node instanceof WriteDelta && ((WriteDelta) node).operation() instanceof FuseRowOperation;
+      if (!ours) return null;
+      Object changed = ((LogicalPlan) node).transformAllExpressions(new CertainExists<Expression>());
+      return changed == node ? null : changed;
+    }
+  }
+
+  protected LogicalPlan rewrite(LogicalPlan plan) {
+    return (LogicalPlan) ((LogicalPlan) plan.transformDown(new Conditions())).transformDown(new Statements());
+  }
+
+  private static FuseTable tableBelow(LogicalPlan target) {
+    for (LogicalPlan leaf : ScalaLists.toJava(target.collectLeaves())) {
+      boolean ours = leaf instanceof DataSourceV2Relation && ((DataSourceV2Relation) leaf).table() instanceof FuseTable;
+      if (ours) return (FuseTable) ((DataSourceV2Relation) leaf).table();
+    }
+    return null;
+  }
+
+  private static RuntimeException windowRefused(String table) {
+    return SqlFunctions.analysisError("InputError: UPDATE " + table + " assigns a window over rows of a query, and an UPDATE looks at each "
+        + "row by itself: say MERGE INTO with a query that has the window");
+  }
+
+  /** Whether a query that Spark made of an UPDATE has a window; it has no other than one of an assignment. */
+  private static boolean hasWindow(LogicalPlan plan) {
+    if (plan instanceof Window) return true;
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (hasWindow(child)) return true;
+    return false;
+  }
+
+  private static boolean hasWindow(Expression expression) {
+    if (expression instanceof WindowExpression) return true;
+    for (Expression child : ScalaLists.toJava(expression.children())) if (hasWindow(child)) return true;
+    return false;
+  }
+}
