@@ -237,3 +237,18 @@ def test_so_many_keys_that_every_block_has_one_are_not_asked_about(tables: Spark
         assert files_read(found) == BLOCKS
     finally:
         tables.catalog.dropTempView("many")
+
+
+def last_broadcast(spark: SparkSession) -> int:
+    """The number of a broadcast that is made now: Spark counts them."""
+    made = spark.sparkContext._jsc.broadcast("to be counted")
+    made.destroy()
+    return int(made.id())
+
+
+@pytest.mark.any_spark
+def test_a_plan_that_does_not_run_sends_executors_nothing(tables: SparkSession) -> None:
+    first = last_broadcast(tables)
+    found = tables.sql("SELECT a.id FROM big a JOIN big b ON a.number = b.number JOIN big c ON a.half = c.half")
+    assert "BatchScan" in found._jdf.queryExecution().executedPlan().toString()
+    assert last_broadcast(tables) == first + 1

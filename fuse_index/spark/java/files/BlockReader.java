@@ -21,22 +21,33 @@ public class BlockReader {
   private static final String[] ON = {"caseSensitive", "parquet.int96AsTimestamp", "parquet.inferTimestampNTZ.enabled",
     "optimizer.nestedSchemaPruning.enabled"};
 
+  /** Whether Spark reads these columns in batches, as it plans to before anything is read. */
+  public static boolean isColumnar(SparkSession session, TableSnapshot snapshot, StructType read, StructType constants) {
+    return factory(session, snapshot, read, constants, new Filter[0], null).supportColumnarReads(null);
+  }
+
   /**
    * `read` are the columns of the snapshot that are to be read, by the names that files have for them; `constants` are columns of which
-   * each range has one value.
+   * each range has one value. Sends executors a configuration, and so is for scans that are about to run.
    */
   public static PartitionReaderFactory factory(
       SparkSession session, TableSnapshot snapshot, StructType read, StructType constants, Filter[] filters) {
-    SQLConf conf = session.sessionState().conf();
     Configuration hadoop = session.sessionState().newHadoopConf();
     hadoop.set("parquet.read.support.class", "org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport");
     hadoop.set("org.apache.spark.sql.parquet.row.requested_schema", read.json());
     hadoop.set("org.apache.spark.sql.parquet.row.attributes", read.json());
-    hadoop.set("spark.sql.session.timeZone", conf.sessionLocalTimeZone());
+    hadoop.set("spark.sql.session.timeZone", session.sessionState().conf().sessionLocalTimeZone());
     hadoop.set("parquet.page.verify-checksum.enabled", "true");
     for (String setting : OFF) hadoop.setBoolean(SQL + setting, false);
     hadoop.setBoolean(SQL + "parquet.fieldId.read.enabled", snapshot.byFieldId);
     for (String setting : ON) hadoop.setBoolean(SQL + setting, true);
+    Broadcast<SerializableConfiguration> shared = session.sparkContext().broadcast(
+        new SerializableConfiguration(hadoop), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
+    return factory(session, snapshot, read, constants, filters, shared);
+  }
+
+  private static PartitionReaderFactory factory(SparkSession session, TableSnapshot snapshot, StructType read, StructType constants,
+      Filter[] filters, Broadcast<SerializableConfiguration> shared) {
     HashMap<String, String> options = new HashMap<String, String>();
     // Dates and times in blocks are of the proleptic calendar, whatever the session thinks of files that do not say so.
     options = (HashMap<String, String>) options.updated("datetimeRebaseMode", "CORRECTED");
@@ -44,8 +55,7 @@ public class BlockReader {
     // Rows that are gone or damaged are an error, whatever the session would rather pass over: our snapshot names them.
     options = (HashMap<String, String>) options.updated("ignoreMissingFiles", "false");
     options = (HashMap<String, String>) options.updated("ignoreCorruptFiles", "false");
-    Broadcast<SerializableConfiguration> shared = session.sparkContext().broadcast(
-        new SerializableConfiguration(hadoop), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
+    SQLConf conf = session.sessionState().conf();
     return new ParquetPartitionReaderFactory(
         conf, shared, snapshot.storedSchema, read, constants, filters, scala.Option.empty(), new ParquetOptions(options, conf));
   }

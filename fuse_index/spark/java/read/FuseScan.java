@@ -32,6 +32,7 @@ import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.Utils;
@@ -288,7 +289,8 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** Or Spark would plan partitions to ask them, before joins have said which. */
   public Scan.ColumnarSupportMode columnarSupportMode() {
-    return createReaderFactory().supportColumnarReads(null) ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
+    boolean columnar = BlockReader.isColumnar(session, snapshot, columnsInFiles(), constants());
+    return columnar ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
   }
 
   /** Estimates what votes left, which is more rows than the filters are true on. Asked for by each plan that Spark tries. */
@@ -404,14 +406,23 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   public synchronized PartitionReaderFactory createReaderFactory() {
     if (readerFactory == null) {
-      StructType stored = snapshot.stored(columns);
-      StructType read = snapshot.storedIn(stored, true);
-      for (StructField part : metadata.read().fields()) read = read.add(part);
-      StructType constants = snapshot.shared(stored);
-      for (StructField part : metadata.constants().fields()) constants = constants.add(part);
-      readerFactory = BlockReader.factory(session, snapshot, read, constants, filters.forParquet(snapshot, columns, stored));
+      Filter[] pushed = filters.forParquet(snapshot, columns, snapshot.stored(columns));
+      readerFactory = BlockReader.factory(session, snapshot, columnsInFiles(), constants(), pushed);
     }
     return readerFactory;
+  }
+
+  private StructType columnsInFiles() {
+    StructType read = snapshot.storedIn(snapshot.stored(columns), true);
+    for (StructField part : metadata.read().fields()) read = read.add(part);
+    return read;
+  }
+
+  /** Columns of which each range of a file has one value. */
+  private StructType constants() {
+    StructType constants = snapshot.shared(snapshot.stored(columns));
+    for (StructField part : metadata.constants().fields()) constants = constants.add(part);
+    return constants;
   }
 
   /** By what is read: two scans of one snapshot by the same conditions are one plan to caching and to exchange reuse. */
