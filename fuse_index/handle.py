@@ -106,10 +106,8 @@ class TableHandle:
         return stored if self.with_tail else stored.without_tail()
 
     def _predicate(self, where: str | Predicate | None) -> Predicate | None:
-        """Resolve a condition that is to be evaluated here. Raises OpaqueError, and as ``resolve_predicate``."""
-        predicate = resolve_predicate(where, self.snapshot, self.engine)
-        check_evaluable(predicate, self.context, self.engine.functions)
-        return predicate
+        """Resolve a condition that is to be evaluated here. Raises as ``resolve_evaluable``."""
+        return resolve_evaluable(where, self.snapshot, self.engine)
 
     def _column_names(self, names: Sequence[str]) -> tuple[str, ...]:
         """Spell columns as this snapshot does. Raises as ``resolve_column_names``."""
@@ -124,6 +122,13 @@ def resolve_predicate(where: str | Predicate | None, snapshot: Snapshot, engine:
         where = open_chains(where)
         return normalize(fold_constants(where, engine.context, engine.functions), engine.context)
     return parse_predicate(where, snapshot.schema, engine.context, engine.functions)
+
+
+def resolve_evaluable(where: str | Predicate | None, snapshot: Snapshot, engine: Engine) -> Predicate | None:
+    """Resolve a condition that is to be evaluated here. Raises OpaqueError, and as ``resolve_predicate``."""
+    predicate = resolve_predicate(where, snapshot, engine)
+    check_evaluable(predicate, engine.context, engine.functions)
+    return predicate
 
 
 def resolve_column_names(names: Sequence[str], snapshot: Snapshot, context: Context) -> tuple[str, ...]:

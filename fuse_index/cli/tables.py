@@ -30,7 +30,6 @@ from fuse_index.cli.options import (
 )
 from fuse_index.ingest.input_files import find_input_files
 from fuse_index.ingest.read_files import InputFiles
-from fuse_storage import is_keyed
 
 tables_app = typer.Typer()
 _ColumnsOption = Annotated[
@@ -122,7 +121,7 @@ def _ingest(
     if changes and (hot is not None or merge_schema):
         raise typer.BadParameter("changes are made by a hot commit, in the table's columns", param_hint="--changes")
     found = find_input_files(files, format_, null or ())
-    sources = InputFiles.open(found, target.schema, in_part=is_keyed(target.snapshot))
+    sources = InputFiles.open(found, target.schema, in_part=target.row_store.may_lack_columns)
     before = target.snapshot
     started = time.perf_counter()
     with output.progress_bar() as bar:

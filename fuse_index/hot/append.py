@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -17,6 +17,15 @@ from fuse_storage import SchemaChange, Snapshot, StagedPuts, StoredTable, WholeB
 
 _FULL_FACTOR = 2
 """How many times what a tail should have it may have, where a job tiers: beyond, hot commits are refused."""
+
+
+class Committed(NamedTuple):
+    """Where a statement ended; the state that it began at, if it committed nothing."""
+
+    state: StoredTable
+    """The table as the commit left it."""
+    head: StoredTable
+    """The table after tiering, if that was due."""
 
 
 def hot_limit(snapshot: Snapshot, name: str) -> int:
@@ -47,16 +56,14 @@ def take_rows(
     return pa.concat_tables([storage.conform_rows(batch, snapshot.schema) for batch in taken]), iter(())
 
 
-def commit_hot(
-    table: StoredTable, host: Host, rows: pa.Table, application: tuple[str, int] | None = None
-) -> tuple[StoredTable, StoredTable]:
-    """Add rows by a hot commit, and tier if that is for a writer to do, and due; the table after each of the two.
+def commit_hot(table: StoredTable, host: Host, rows: pa.Table, application: tuple[str, int] | None = None) -> Committed:
+    """Add rows by a hot commit, and tier if that is for a writer to do, and due.
 
     Raises TailFull where a job is to tier and does not keep up, and as ``append_hot``. The rows are visible before any
     tiering, so whatever stands in its way is left to the next. What ``application`` has committed is never refused.
     """
     if (head := _head_that_has(table, application)) is not None:
-        return head, head
+        return Committed(head, head)
     return _tier_if_due(storage.append_hot(table, rows, application), host)
 
 
@@ -67,10 +74,10 @@ def commit_by_key(
     deleted_keys: pa.Table,
     application: tuple[str, int] | None = None,
     still_holds: Callable[[StoredTable], bool] | None = None,
-) -> tuple[StoredTable, StoredTable]:
-    """Put rows and delete keys, as ``put_rows``, and tier as ``commit_hot`` does; the table after each of the two."""
+) -> Committed:
+    """Put rows and delete keys, as ``put_rows``, and tier as ``commit_hot`` does."""
     if (head := _head_that_has(table, application)) is not None:
-        return head, head
+        return Committed(head, head)
     operation = "upsert" if len(rows) else "delete keys"
     return _tier_if_due(storage.put_rows(table, rows, deleted_keys, application, operation, still_holds), host)
 
@@ -97,17 +104,17 @@ def commit_with_blocks(
     blocks: WholeBlocks,
     deleted_keys: pa.Table,
     still_holds: Callable[[StoredTable], bool],
-) -> tuple[StoredTable, StoredTable]:
-    """Take whole blocks of the base away and delete keys, as ``delete_blocks``; the table after it, and after tiering.
+) -> Committed:
+    """Take whole blocks of the base away and delete keys, as ``delete_blocks``, and tier as ``commit_hot`` does.
 
     A tail that is full refuses keys, and not that blocks go.
     """
     if len(deleted_keys):
         _head_that_has(table, None)
-    committed, tiered = _tier_if_due(storage.delete_blocks(table, blocks, deleted_keys, still_holds), host)
-    if tiered is committed:
-        after_commit(committed)
-    return committed, tiered
+    committed = _tier_if_due(storage.delete_blocks(table, blocks, deleted_keys, still_holds), host)
+    if committed.head is committed.state:
+        after_commit(committed.state)
+    return committed
 
 
 def _head_that_has(table: StoredTable, application: tuple[str, int] | None) -> StoredTable | None:
@@ -124,14 +131,14 @@ def _head_that_has(table: StoredTable, application: tuple[str, int] | None) -> S
     return None
 
 
-def _tier_if_due(committed: StoredTable, host: Host) -> tuple[StoredTable, StoredTable]:
+def _tier_if_due(committed: StoredTable, host: Host) -> Committed:
     snapshot = committed.snapshot
     if snapshot.properties.get("tiering", "writer") == "writer" and _exceeds(snapshot, 1):
         with suppress(storage.StorageError):
             tiered = tier_table(committed, host)
             after_commit(tiered)
-            return committed, tiered
-    return committed, committed
+            return Committed(committed, tiered)
+    return Committed(committed, committed)
 
 
 def raise_if_full(head: StoredTable) -> None:

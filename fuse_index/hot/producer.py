@@ -19,8 +19,6 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.hot.append import hot_row_limit
-from fuse_index.hot.key_changes import check_has_key, in_columns, read_uniform_rows
-from fuse_index.ingest import arrow_input
 from fuse_storage import Snapshot
 
 _MAX_SILENT_ATTEMPTS = 5
@@ -31,11 +29,18 @@ _RANDOM_BITS = 32
 """How many bits of a batch's number tell it from those of other producers; those above count."""
 
 
+class _RowStore(Protocol):
+    def conform(self, data: Any) -> pa.Table: ...
+
+
 class Appendable(Protocol):
     """A table that rows are appended to."""
 
     @property
     def snapshot(self) -> Snapshot: ...
+
+    @property
+    def row_store(self) -> _RowStore: ...
 
     def append(self, data: Any, application: tuple[str, int] | None = ..., hot: bool | None = ...) -> Snapshot: ...
 
@@ -76,7 +81,7 @@ class Producer:
         while twice the rows of a batch wait already.
         """
         snapshot = self._table.snapshot
-        conformed = _conformed(rows, snapshot)
+        conformed = self._table.row_store.conform(rows)
         if not len(conformed):
             future: Future[int] = Future()
             future.set_result(snapshot.version)
@@ -157,7 +162,7 @@ class Producer:
         fitting, tables = list[_Sent](), list[pa.Table]()
         for sent in batch:
             try:
-                tables.append(_in_columns(sent, self._table.snapshot))
+                tables.append(_in_columns(sent, self._table))
                 fitting.append(sent)
             except BaseException as problem:
                 sent.future.set_exception(problem)
@@ -219,21 +224,9 @@ def _next_number(last: int) -> int:
     return (((last >> _RANDOM_BITS) + 1) << _RANDOM_BITS) + secrets.randbits(_RANDOM_BITS)
 
 
-def _conformed(rows: Any, snapshot: Snapshot) -> pa.Table:
-    """All rows, as the table has them; with a primary key in those of its columns that they have."""
-    if not storage.is_keyed(snapshot):
-        batches = arrow_input.to_record_batches(rows, snapshot.schema.arrow)
-        parts = [storage.conform_rows(batch, snapshot.schema) for batch in batches if batch.num_rows]
-        return pa.concat_tables([snapshot.schema.arrow.empty_table(), *parts])
-    found = read_uniform_rows(rows, snapshot.schema.arrow)
-    if not len(found):
-        return found
-    check_has_key(found, snapshot, "send")
-    return in_columns(found, snapshot)
-
-
-def _in_columns(sent: _Sent, snapshot: Snapshot) -> pa.Table:
+def _in_columns(sent: _Sent, table: Appendable) -> pa.Table:
     """The rows in the columns that the table has by now. Raises Conflict if theirs were changed, SchemaError."""
+    snapshot = table.snapshot
     if sent.schema == snapshot.schema:
         return sent.rows
     names = {part.id: part.name for top in snapshot.schema.fields for part in top.walk()}
@@ -243,8 +236,4 @@ def _in_columns(sent: _Sent, snapshot: Snapshot) -> pa.Table:
                 raise storage.Conflict(
                     f"column {part.name!r} was changed since these rows were sent: send them again", snapshot.id
                 )
-    return (
-        in_columns(sent.rows, snapshot)
-        if storage.is_keyed(snapshot)
-        else storage.conform_rows(sent.rows, snapshot.schema)
-    )
+    return table.row_store.conform(sent.rows)

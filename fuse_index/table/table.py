@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
 from fuse_index.after_commit import after_commit
 from fuse_index.aggregates.state import Aggregation
 from fuse_index.changes.changes import ChangesMixin
-from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.report import ClusteringMixin
-from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
-from fuse_index.export.keep_up import merge_columns
 from fuse_index.export.mixin import ExportMixin
 from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.handle import resolve_predicate
-from fuse_index.hot.append import commit_hot, hot_row_limit, take_rows
-from fuse_index.hot.keyed_statements import KeyedStatementsMixin
 from fuse_index.hot.producer import Producer
-from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
-from fuse_index.ingest import arrow_input
-from fuse_index.ingest.schema_merge import evolved_table, peek_schema
 from fuse_index.operations.advise import AdviceMixin
 from fuse_index.operations.compact import CompactionMixin
 from fuse_index.operations.recluster import ReclusteringMixin
@@ -34,6 +25,7 @@ from fuse_index.pruning.explanation import Explanation
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
 from fuse_index.query.search import SearchRequest, ranked_search
 from fuse_index.sql.parse import parse_aggregate
+from fuse_index.statements.mixin import StatementsMixin
 from fuse_index.table.arguments import check_public_methods
 from fuse_index.table.inspect import InspectionMixin
 from fuse_index.table.read import ReadMixin
@@ -41,7 +33,7 @@ from fuse_index.table.refs import RefsMixin
 from fuse_index.table.schema import SchemaMixin
 from fuse_index.table.sources import SourcesMixin
 from fuse_index.table.tier import TierMixin
-from fuse_storage import Snapshot, StoredTable, is_keyed
+from fuse_storage import Snapshot, StoredTable
 
 
 @check_public_methods
@@ -50,7 +42,7 @@ class Table(
     SchemaMixin,
     ReadMixin,
     SourcesMixin,
-    KeyedStatementsMixin,
+    StatementsMixin,
     CompactionMixin,
     ChangesMixin,
     ClusteringMixin,
@@ -82,59 +74,6 @@ class Table(
         if stored is not before:
             after_commit(stored)
         return snapshot
-
-    # --- rows -------------------------------------------------------------------------------------------------
-
-    def append(
-        self,
-        data: Any,
-        application: tuple[str, int] | None = None,
-        hot: bool | None = None,
-        *,
-        strict: bool = False,
-        merge_schema: bool = False,
-    ) -> Snapshot:
-        """Add rows, indexed as they are written, in one commit; nothing happens if there are none.
-
-        By a clustering key they are sorted, as many at a time as the property ``sort_bytes`` (256 MiB) allows.
-
-        ``data``: a pa.Table, RecordBatchReader, pandas DataFrame, list of dicts or Parquet path(s), with the table's
-        columns by name; what they lack is its default, or NULL.
-        ``application``: (id, version) of a writer that wants each version written once. ``strict``: an index that fails
-        on a block raises IndexFault, instead of leaving it out with a PluginWarning. ``merge_schema``: columns, and
-        fields of structs, that the table lacks are added, NULL in all older rows, and types are widened as far as
-        ``change_type`` can, in the same commit. ``hot``: by a hot commit (see docs/hot.md), which costs two writes and
-        leaves indexes for later; by default where there are at most as many rows as the property ``hot_rows`` says, and
-        no column changes. Raises InputError, TailFull, SchemaError naming the column that does not fit,
-        Conflict, CommitUnknown and other StorageErrors. With a primary key: see ``upsert``.
-        """
-        self._check_writable()
-        if is_keyed(self.snapshot):
-            if hot is False or merge_schema:
-                raise InputError(
-                    "rows of a table with a primary key are put by hot commits: no hot=False, merge_schema"
-                )
-            return self.upsert(data, application)
-        builders = index_builders(self.snapshot, self.host, strict)
-        rows_schema, batches = peek_schema(arrow_input.to_record_batches(data, self.schema))
-        step = merge_columns(rows_schema, self.stored) if merge_schema and rows_schema is not None else None
-        if step is None and (limit := hot_row_limit(self.snapshot, hot)):
-            rows, batches = take_rows(batches, limit, self.snapshot)
-            if rows is not None:
-                committed, self.stored = commit_hot(self.stored, self.host, rows, application)
-                return committed.snapshot
-        if hot:
-            raise InputError(
-                f"hot=True takes at most {hot_row_limit(self.snapshot, hot):,} rows (the property tail_rows), and no "
-                f"new columns: leave it out for an ordinary append"
-            )
-        with evolved_table(self.stored, step).writer(builders) as writer:
-            write_sorted_runs(writer, batches, ClusterKey.from_snapshot(self.snapshot))
-            staged = writer.finish()
-        transaction = self.stored.transaction(builders)
-        if step is not None and staged:
-            transaction.evolve_schema(step)
-        return self._move_to(transaction.append(staged).commit("append", application=application))
 
     def producer(self, linger: float = 0.5, rows: int = 10_000, application: str | None = None) -> Producer:
         """Batch what threads ``send`` into hot commits, at most one in ``linger`` seconds, sooner after ``rows`` rows.

@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame
 
 import fuse_storage as storage
 from fuse_index.errors import InputError
-from fuse_index.hot.key_changes import no_keys
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.answers import Sealed
 from fuse_index.spark.jobs.changed_rows import (
@@ -30,6 +29,7 @@ from fuse_index.spark.jobs.changed_rows import (
 )
 from fuse_index.spark.jobs.dml import map_tasks
 from fuse_index.spark.source.keyed_rows import TaskPuts, hand_over
+from fuse_index.statements.key_changes import no_keys
 from fuse_index.table.table import Table
 from fuse_storage import StoredTable
 

@@ -20,7 +20,6 @@ from pyspark.sql.functions import col, lit
 from fuse_index.after_commit import after_commit
 from fuse_index.indexes.builder import recorded_warnings
 from fuse_index.indexes.registry import Host
-from fuse_index.operations.dml import merge_job
 from fuse_index.operations.dml_job import MAX_REPLANS, DmlJob
 from fuse_index.operations.merge_clauses import MergeClauseSpec
 from fuse_index.operations.merge_match import MAX_KEYS_IN_PREDICATE, KeyValues, MergeSpec
@@ -38,6 +37,7 @@ from fuse_index.spark.jobs.merge_tasks import (
 from fuse_index.spark.placement import collect_answers, run_where_reachable
 from fuse_index.spark.schemas import all_nullable, to_arrow_schema, to_spark_schema
 from fuse_index.spark.workers import map_in_workers, worker_problems_explained
+from fuse_index.statements.jobs import merge_job
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
 from fuse_storage import SchemaError, StagedSegment

@@ -18,7 +18,6 @@ from pyspark.sql.functions import col
 from fuse_index.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE
 from fuse_index.errors import InputError
 from fuse_index.hot.append import was_committed
-from fuse_index.hot.key_changes import check_keyed, is_passed_over
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.answers import Sealed
 from fuse_index.spark.jobs.dml import DmlTarget, map_tasks
@@ -32,6 +31,7 @@ from fuse_index.spark.source.keyed_rows import (
     resolve_keyed_names,
     stage_keyed,
 )
+from fuse_index.statements.key_changes import is_passed_over
 from fuse_index.table.arguments import check_arguments
 from fuse_storage import StoredTable
 
@@ -109,7 +109,7 @@ def _plan(
     """The table, what it calls the columns of the rows, and its key; no names if there is nothing to do any more."""
     table = to.open()
     stored = table.stored
-    check_keyed(stored, "upsert")
+    table.row_store.by_key("upsert")
     if application is not None and was_committed(stored.snapshot, *application):
         return Sealed(stored), None, []
     known = [name.lower() for name in stored.snapshot.schema.names]

@@ -16,7 +16,10 @@ import fuse_storage as storage
 from fuse_index.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_VERSION
 from fuse_index.errors import InputError
 from fuse_index.hot.append import commit_staged_by_key, was_committed
-from fuse_index.hot.key_changes import (
+from fuse_index.indexes.registry import Host
+from fuse_index.ingest.schema_merge import evolved_table
+from fuse_index.spark.source.hot_rows import MAX_HANDED_BYTES
+from fuse_index.statements.key_changes import (
     KeyChanges,
     check_has_key,
     in_columns,
@@ -24,9 +27,6 @@ from fuse_index.hot.key_changes import (
     last_changes,
     missing_columns,
 )
-from fuse_index.indexes.registry import Host
-from fuse_index.ingest.schema_merge import evolved_table
-from fuse_index.spark.source.hot_rows import MAX_HANDED_BYTES
 from fuse_storage import (
     Conflict,
     RepeatedKey,

@@ -17,6 +17,7 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index import InputError
+from fuse_index.statements.keyed_rows import KeyedRows
 from fuse_storage import Conflict, SchemaError, StoredTable, meter_requests, open_store
 from fuse_storage.hot_commit import append as hot_append
 from fuse_storage.primary_key import hidden_rows
@@ -596,16 +597,16 @@ def test_the_later_commit_counts_whichever_handle_it_came_from(url: str) -> None
 
 def test_rows_in_part_are_completed_from_what_others_put_meanwhile(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table, other = made(url), fuse.open_table(url)
-    real, calls = fuse.Table._completed, list[int]()
+    real, calls = KeyedRows._completed, list[int]()
 
-    def completed(self: fuse.Table, *given: Any) -> pa.Table:
+    def completed(self: KeyedRows, *given: Any) -> pa.Table:
         rows = real(self, *given)
         calls.append(1)
         if len(calls) == 1:
             other.refresh().upsert([{"id": 7, "name": "between", "n": 1}])
         return rows
 
-    monkeypatch.setattr(fuse.Table, "_completed", completed)
+    monkeypatch.setattr(KeyedRows, "_completed", completed)
     table.upsert([{"id": 7, "n": 3}, {"id": 900, "n": 4}])
 
     assert table.lookup([7, 900]).to_pylist() == [

@@ -16,9 +16,9 @@ import pytest
 import fuse_index as fuse
 import fuse_storage as storage
 from fuse_index.hot import tier_by_key
-from fuse_index.hot.by_key import KeyedMixin
 from fuse_index.operations import compact
 from fuse_index.query import prefetch
+from fuse_index.statements.heap_rows import HeapRows
 from fuse_storage.commit import transaction
 from fuse_storage.maintenance import diff
 from fuse_storage.metadata.block_frame import BlockFrame
@@ -299,7 +299,9 @@ def test_without_the_guard_a_merge_makes_two_rows_of_a_key(monkeypatch: pytest.M
     life = Life()
     life.put(0, 1, 2)
     life.tier()
-    super(KeyedMixin, life.table).merge([{"id": 1, "part": 0, "n": 9}], ["n"])
+    clauses = ("update", "insert", None)
+    HeapRows(life.table).merge([{"id": 1, "part": 0, "n": 9}], ["n"], clauses, merge_schema=False)
+    life.table.refresh()
 
     with pytest.raises(AssertionError):
         life.check()

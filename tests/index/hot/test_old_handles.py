@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index.hot.by_key import KeyedMixin
+from fuse_index.statements.keyed_rows import KeyedRows
 from fuse_storage import Conflict, SchemaError
 from fuse_storage.hot_commit.put import commit_puts, stage_puts
 from tests.effort import effort
@@ -205,7 +205,7 @@ def test_a_producer_puts_rows_of_unlike_columns_one_after_the_other(url: str) ->
 
 def between(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], Any], name: str = "_completed") -> list[int]:
     """Let others act each time after rows were completed, and before they are committed."""
-    real, calls = getattr(KeyedMixin, name), list[int]()
+    real, calls = getattr(KeyedRows, name), list[int]()
 
     def completed(self: Any, *given: Any) -> pa.Table:
         rows = real(self, *given)
@@ -213,7 +213,7 @@ def between(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], Any], name: st
         act(calls[-1])
         return rows
 
-    monkeypatch.setattr(KeyedMixin, name, completed)
+    monkeypatch.setattr(KeyedRows, name, completed)
     return calls
 
 
@@ -247,18 +247,18 @@ def test_an_update_is_committed_after_puts_of_rows_that_it_does_not_change(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, other = made(url), fuse.open_table(url)
-    real, scans = KeyedMixin._change_matching, list[int]()
+    real, scans = KeyedRows._change_matching, list[int]()
 
-    def changed(self: Any, operation: str, predicate: Any, names: Any, change: Any, *others: Any) -> Any:
+    def changed(self: Any, operation: str, predicate: Any, change: Any, *others: Any) -> Any:
         def change_and_wait(rows: pa.Table) -> Any:
             scans.append(1)
             if len(scans) == 1:
                 other.upsert([{"id": 50, "a": 5, "b": 5}])
             return change(rows)
 
-        return real(self, operation, predicate, names, change_and_wait, *others)
+        return real(self, operation, predicate, change_and_wait, *others)
 
-    monkeypatch.setattr(KeyedMixin, "_change_matching", changed)
+    monkeypatch.setattr(KeyedRows, "_change_matching", changed)
 
     table.update("a < 5", {"a": "a + 100"})  # another row, which the condition is false on
     assert len(scans) == 1
@@ -269,17 +269,17 @@ def test_an_update_is_a_conflict_with_a_new_row_that_its_condition_is_true_on(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, other = made(url), fuse.open_table(url)
-    real = KeyedMixin._change_matching
+    real = KeyedRows._change_matching
 
-    def changed(self: Any, operation: str, predicate: Any, names: Any, change: Any, *others: Any) -> Any:
+    def changed(self: Any, operation: str, predicate: Any, change: Any, *others: Any) -> Any:
         def change_and_wait(rows: pa.Table) -> Any:
             if other.count("id = 50") == 0:
                 other.upsert([{"id": 50, "a": 4, "b": 5}])
             return change(rows)
 
-        return real(self, operation, predicate, names, change_and_wait, *others)
+        return real(self, operation, predicate, change_and_wait, *others)
 
-    monkeypatch.setattr(KeyedMixin, "_change_matching", changed)
+    monkeypatch.setattr(KeyedRows, "_change_matching", changed)
 
     with pytest.raises(Conflict, match="rows that this update read were changed"):
         table.update("a < 5", {"a": "a + 100"})

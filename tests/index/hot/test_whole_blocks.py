@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index.hot.delete_by_key import KeyedDelete
+from fuse_index.statements.delete_by_key import KeyedDelete
 from fuse_storage import BlockReplacement, Conflict, InvalidArgument, MeteredStore, meter_requests, process_cache
 from fuse_storage.testing import check_invariants
 

@@ -1,7 +1,8 @@
-"""Rows are deleted and changed; blocks that cannot hold one stay, and those full of deleted rows go unread.
+"""Statements as jobs on the snapshot that a handle reads: blocks that cannot hold a row of the condition stay.
 
-Only the rest is rewritten. Each change is one commit. It is refused with a Conflict where somebody else replaced a
-block that it read, or added rows that it should have seen: indexes and statistics are asked about those alone.
+Those full of such rows go unread, and only the rest is rewritten. Each job is one commit. It is refused with a Conflict
+where somebody else replaced a block that it read, or added rows that it should have seen: indexes and statistics are
+asked about those alone.
 """
 
 from __future__ import annotations
@@ -18,81 +19,16 @@ from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
 from fuse_index.ingest import arrow_input
-from fuse_index.ingest.schema_merge import evolved_table, peek_schema, schema_merge
+from fuse_index.ingest.schema_merge import evolved_table, schema_merge
 from fuse_index.operations.dml_job import MAX_REPLANS, DmlJob
 from fuse_index.operations.merge_clauses import MergeClauses, MergeClauseSpec
 from fuse_index.operations.merge_match import KeyValues, MergeSpec, merge_source_schema
-from fuse_index.operations.rewrite_job import run_job
-from fuse_index.operations.row_edits import DeleteRows, RowCondition, UpdateRows, stage_rows
+from fuse_index.operations.row_edits import DeleteRows, RowCondition, UpdateRows
 from fuse_index.predicate import Predicate
-from fuse_storage import Snapshot
 
 
-class DmlMixin(TableHandle):
-    """The part of ``fuse_index.Table`` that deletes and changes rows."""
-
-    def delete(self, where: str | Predicate) -> Snapshot:
-        """Delete the rows that the condition is true on. Nothing is committed if there are none.
-
-        Raises WhereError, OpaqueError for what only Spark can evaluate, Conflict as above, StorageError.
-        """
-        return self._move_to(run_job(self.deleting(where)))
-
-    def update(self, where: str | Predicate | None, set: Mapping[str, Any]) -> Snapshot:  # noqa: A002  # promised
-        """Give columns other values in the rows that the condition is true on, in all rows if it is None.
-
-        ``set``: by column, Spark SQL text such as ``"upper(name)"`` or ``"'Bonn'"``; another Python value; or a
-        function from the matching rows, a pa.Table, to their values. Raises as ``delete``, and SchemaError for values
-        that do not fit.
-        """
-        return self._move_to(run_job(self.updating(where, set)))
-
-    def overwrite(self, data: Any, where: str | Predicate | None = None, *, merge_schema: bool = False) -> Snapshot:
-        """Replace the rows that the condition is true on, by default all, with others on which it is true too.
-
-        ``merge_schema``: as for ``append``. Raises InputError for a row on which it is not, and as ``append`` and
-        ``delete`` do.
-        """
-        rows_schema, batches = peek_schema(arrow_input.to_record_batches(data, self.snapshot.schema.arrow))
-        job = self.overwriting(where, rows_schema if merge_schema else None)
-        job.add_staged(stage_rows(job.evolved, job.builders, batches, job.condition))
-        return self._move_to(run_job(job))
-
-    def merge(
-        self,
-        source: Any,
-        on: Sequence[str] | None = None,
-        matched: MergeClauseSpec = "update",
-        not_matched: MergeClauseSpec = "insert",
-        not_matched_by_source: MergeClauseSpec = None,
-        *,
-        merge_schema: bool = False,
-    ) -> Snapshot:
-        """Bring in rows by their keys, the columns ``on``, by default the table's key (see ``key_by``).
-
-        NULL equals nothing. Rows of the table whose key the source has get the source's columns, or go; rows of the
-        source whose key the table lacks come, with defaults or NULL in columns that the source lacks;
-        ``not_matched_by_source`` deletes the rows whose key the source lacks. ``source`` is held in memory.
-
-        ``matched``: ``update`` or ``delete``; ``not_matched``: ``insert``; ``not_matched_by_source``: ``delete``; each
-        None for nothing, or a dict that says on which condition: ``{"delete": "source.gone", "update": "source.at >
-        target.at"}``. The first whose condition is true on a row counts, None is always true, and rows of no clause
-        stay, or do not come. Columns of the source that the table lacks may be named there, and nowhere else, unless
-        ``merge_schema`` adds them, as for ``append``; then those that a condition names are added, too.
-
-        Raises InputError if several rows of the source match one, SchemaError for columns that do not fit, WhereError,
-        OpaqueError, Conflict.
-        """
-        self._check_writable()
-        rows = self._source_rows(source)
-        spec = self.merge_spec(rows.schema, on, (matched, not_matched, not_matched_by_source), merge_schema)
-        return self._move_to(run_job(merge_job(self, spec, rows)))
-
-    def _source_rows(self, source: Any) -> pa.Table:
-        batches = list(arrow_input.to_record_batches(source, self.snapshot.schema.arrow))
-        return _concat_batches(batches) if batches else self.snapshot.schema.arrow.empty_table()
-
-    # --- the same as jobs, whose tasks Spark's executors run -----------------------------------------------------
+class StatementJobsMixin(TableHandle):
+    """The part of ``fuse_index.Table`` that starts statements as jobs, whose tasks Spark's executors run."""
 
     def deleting(self, where: str | Predicate | None, pieces: int = 1) -> DmlJob:
         """Start ``delete`` as a job of about so many tasks, which Spark's executors run; see ``RewriteJob``.
@@ -208,8 +144,8 @@ class DmlMixin(TableHandle):
         return lambda rows: pa.repeat(scalar, rows.num_rows)
 
 
-def merge_job(table: DmlMixin, spec: MergeSpec, source: pa.Table) -> DmlJob:
-    """Start a merge whose source fits into memory, here and wherever its tasks run. Raises as ``DmlMixin.merge``."""
+def merge_job(table: StatementJobsMixin, spec: MergeSpec, source: pa.Table) -> DmlJob:
+    """Start a merge whose source fits into memory, here and wherever its tasks run. Raises as ``Table.merge``."""
     merge_rows = spec.match(source)
     job = table.merging(spec, merge_rows.key_values())
     job.replans = MAX_REPLANS
@@ -220,11 +156,12 @@ def merge_job(table: DmlMixin, spec: MergeSpec, source: pa.Table) -> DmlJob:
     return job
 
 
-def _concat_batches(batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    """Raises InputError for batches whose columns differ."""
+def read_source(source: Any, schema: pa.Schema) -> pa.Table:
+    """All rows of a merge's source, in whatever form they are given. Raises InputError where their columns differ."""
+    batches = list(arrow_input.to_record_batches(source, schema))
     if odd := next((batch for batch in batches if not batch.schema.equals(batches[0].schema)), None):
         first, other = (
             ", ".join(f"{field.name} {field.type}" for field in batch.schema) for batch in (batches[0], odd)
         )
         raise InputError(f"parts of the source differ in their columns: {first}; and {other}: make them alike")
-    return pa.Table.from_batches(batches)
+    return pa.Table.from_batches(batches) if batches else schema.empty_table()

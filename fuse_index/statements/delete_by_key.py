@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 import fuse_storage as storage
-from fuse_index.hot.append import commit_by_key, commit_with_blocks
-from fuse_index.hot.rows_read import RowsRead
+from fuse_index.hot.append import Committed, commit_by_key, commit_with_blocks
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.query.scan import Scan
+from fuse_index.statements.rows_read import RowsRead
 from fuse_storage import BlockFrame, Conflict, StoredTable
 
 _ATTEMPTS = 20
@@ -35,10 +35,10 @@ class KeyedDelete:
     engine: Engine
     builders: Sequence[IndexBuilder]
 
-    def run(self, table: StoredTable) -> tuple[StoredTable, StoredTable] | None:
-        """Delete what the condition is true on in a state; the table after that, and after tiering, if that was due.
+    def run(self, table: StoredTable) -> Committed | None:
+        """Delete what the condition is true on in a state; None if there is nothing.
 
-        None if there is nothing. Others may move these rows meanwhile, and change rows beside them. Raises Conflict
+        Others may move these rows meanwhile, and change rows beside them. Raises Conflict
         where rows came that it is true on, or some of these went, and StorageError.
         """
         found = self._find(table)
@@ -66,7 +66,7 @@ class KeyedDelete:
         others, whole = (plan.take(np.flatnonzero(chosen)) for chosen in (~is_whole, is_whole))
         return _Matches(table, whole, _read_keys(others, self.engine), self.engine)
 
-    def _commit(self, found: _Matches) -> tuple[StoredTable, StoredTable]:
+    def _commit(self, found: _Matches) -> Committed:
         table, blocks = found.table, found.whole.blocks
         read = RowsRead(table, found.keys, self.engine, True, self.predicate, blocks.ordinals)
         if not len(blocks):

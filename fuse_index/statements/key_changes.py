@@ -24,7 +24,7 @@ from fuse_index.errors import InputError
 from fuse_index.ingest import arrow_input
 from fuse_index.ingest.input_files import find_input_files
 from fuse_index.ingest.read_files import InputFiles, to_path_list
-from fuse_storage import Schema, Snapshot, StoredTable
+from fuse_storage import Schema, Snapshot
 
 
 def read_uniform_rows(data: Any, schema: pa.Schema) -> pa.Table:
@@ -137,15 +137,6 @@ def _cast(rows: pa.Table, name: str, data_type: pa.DataType) -> pa.ChunkedArray:
 def is_passed_over(types: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Which changes say what was: bool. ``types``: as in ``_change_type``."""
     return pc.fill_null(pc.equal(types, UPDATE_PREIMAGE), False)
-
-
-def check_keyed(table: StoredTable, method: str) -> None:
-    """Raise InputError for a table without a primary key. ``method``: what the refusal names."""
-    if not storage.is_keyed(table.snapshot):
-        raise InputError(
-            f"{method} is for tables with a primary key, and {table.store.url} has none: create one with "
-            f"primary_key=[...]"
-        )
 
 
 def check_has_key(rows: pa.Table, snapshot: Snapshot, method: str) -> None:
