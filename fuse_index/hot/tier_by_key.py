@@ -14,49 +14,57 @@ import fuse_storage as storage
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.indexes.builder import IndexBuilder
-from fuse_index.operations.rewrite_job import RewriteOutcome, rewrite_partition_limit
+from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask, rewrite_partition_limit
 from fuse_index.query.prefetch import prefetch_blocks
 from fuse_storage import BlockReplacement, StagedSegment, StoredTable
 
 
-def tier_by_key(
-    table: StoredTable,
-    builders: Sequence[IndexBuilder],
-    places: Sequence[int],
-    on_block: Callable[[], None] | None = None,
-) -> RewriteOutcome:
-    """Write what comes in the place of these blocks of the tail, and of the blocks of the base that they touch.
+class KeyedTiering:
+    """The ``Tiering`` of a table with a primary key: one task, since its rows hide those of the base."""
 
-    ``places``: of all hot blocks, from the oldest on. ``on_block`` is told of each. Raises StorageError; then nothing
-    of it stays.
-    """
-    segments, blocks = table.segments(), table.blocks()
-    base_count = segments.base_block_count
-    deleted = _rows_to_delete(table)
-    full = [number for number, mask in deleted.items() if mask.all()]
-    partly = {number: mask for number, mask in deleted.items() if not mask.all()}
-    removed = storage.tail_changes(table.store, table.snapshot)[: len(places)]
-    numbers = {block_id: base_count + place for place, block_id in enumerate(blocks.ids[base_count:])}
-    chosen = blocks.take(np.array([numbers[block_id] for block_id, _ in removed if block_id in numbers], np.int64))
+    by_key = True
 
-    def read_rows() -> Iterator[pa.Table]:
-        for part in prefetch_blocks(table, chosen, range(len(chosen))):
-            if len(part):
-                yield part
-            if on_block is not None:
-                on_block()
+    def divide(self, table: StoredTable, count: int, max_tasks: int) -> list[RewriteTask]:
+        """Give all to one task. Numbers are places in the tail, from the oldest block on."""
+        return [RewriteTask((tuple(range(count)),))]
 
-    with table.writer(builders, max_partitions=rewrite_partition_limit(table)) as writer:
-        write_sorted_runs(writer, read_rows(), ClusterKey.from_snapshot(table.snapshot))
-        staged: list[StagedSegment] = writer.finish()
-    marked = storage.stage_deletions(table, builders, partly)
-    ids = blocks.ids
-    replacements = (
-        *(BlockReplacement((ids[number],), 1) for number in partly),
-        *(BlockReplacement((ids[number],), 0) for number in full),
-        BlockReplacement(tuple(block_id for block_id, _ in removed), writer.block_count),
-    )
-    return RewriteOutcome(replacements, (*marked, *staged), segments.segments_containing(list(deleted)))
+    def write(
+        self,
+        table: StoredTable,
+        builders: Sequence[IndexBuilder],
+        numbers: Sequence[int],
+        on_block: Callable[[], None] | None,
+    ) -> RewriteOutcome:
+        """Write what comes in the place of the oldest hot blocks, and of the blocks of the base that they touch."""
+        segments, blocks = table.segments(), table.blocks()
+        base_count = segments.base_block_count
+        deleted = _rows_to_delete(table)
+        full = [number for number, mask in deleted.items() if mask.all()]
+        partly = {number: mask for number, mask in deleted.items() if not mask.all()}
+        removed = storage.tail_changes(table.store, table.snapshot)[: len(numbers)]
+        tail_numbers = {block_id: base_count + place for place, block_id in enumerate(blocks.ids[base_count:])}
+        chosen = blocks.take(
+            np.array([tail_numbers[block_id] for block_id, _ in removed if block_id in tail_numbers], np.int64)
+        )
+
+        def read_rows() -> Iterator[pa.Table]:
+            for part in prefetch_blocks(table, chosen, range(len(chosen))):
+                if len(part):
+                    yield part
+                if on_block is not None:
+                    on_block()
+
+        with table.writer(builders, max_partitions=rewrite_partition_limit(table)) as writer:
+            write_sorted_runs(writer, read_rows(), ClusterKey.from_snapshot(table.snapshot))
+            staged: list[StagedSegment] = writer.finish()
+        marked = storage.stage_deletions(table, builders, partly)
+        ids = blocks.ids
+        replacements = (
+            *(BlockReplacement((ids[number],), 1) for number in partly),
+            *(BlockReplacement((ids[number],), 0) for number in full),
+            BlockReplacement(tuple(block_id for block_id, _ in removed), writer.block_count),
+        )
+        return RewriteOutcome(replacements, (*marked, *staged), segments.segments_containing(list(deleted)))
 
 
 def _rows_to_delete(table: StoredTable) -> dict[int, np.ndarray]:

@@ -12,7 +12,7 @@ import pytest
 
 import fuse_index as fuse
 import fuse_storage as storage
-from fuse_index.hot import tier
+from fuse_index.hot import tier_heap
 from fuse_index.operations import dml_job
 from fuse_storage.commit import draft, replace_blocks
 from fuse_storage.hot import chain, tail
@@ -131,8 +131,8 @@ def _all_of_the_tail_taken(patch: Patch) -> None:
 
 
 def _last_block_left_out_of_tiering(patch: Patch) -> None:
-    real = tier.prefetch_blocks
-    patch.setattr(tier, "prefetch_blocks", lambda table, blocks, numbers: real(table, blocks, list(numbers)[:-1]))
+    real = tier_heap.prefetch_blocks
+    patch.setattr(tier_heap, "prefetch_blocks", lambda table, blocks, numbers: real(table, blocks, list(numbers)[:-1]))
 
 
 def _tier_changes_rows(patch: Patch) -> None:
