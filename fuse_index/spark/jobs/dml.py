@@ -35,12 +35,12 @@ from fuse_index.spark.jobs.write import target_location, task_slots
 from fuse_index.spark.placement import collect_answers, is_connect, is_on_driver, run_as_tasks, run_where_reachable
 from fuse_index.spark.schemas import all_nullable, to_arrow_schema
 from fuse_index.spark.source.data_source import session_context
-from fuse_index.spark.source.hot_rows import take_few
 from fuse_index.spark.source.options import TableLocation
+from fuse_index.spark.source.task_rows import RowWrite, TaskRows
 from fuse_index.spark.workers import map_in_workers
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
-from fuse_storage import StagedSegment, is_keyed
+from fuse_storage import StagedSegment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 _Job = TypeVar("_Job", bound=RewriteJob)
 _Answer = TypeVar("_Answer")
+_Staged = TypeVar("_Staged")
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def _change(
 ) -> None:
     """Run a job or, in a table with a primary key, a method. On Connect a task might be run twice, and change twice."""
     table = None if is_connect(spark) else to.open()
-    if table is not None and is_keyed(table.snapshot):
+    if table is not None and not table.row_store.rewrites_blocks:
         by_key(table)
     else:
         run_dml_job(spark, lambda: start(to.open() if table is None else table), to.task_count)
@@ -140,9 +141,9 @@ def stage_in_tasks(job: Sealed[DmlJob], rows: DataFrame) -> list[Sealed[list[Sta
     return map_tasks(rows, partial(_stage_batches, job))
 
 
-def stage_unless_few(job: Sealed[DmlJob], rows: DataFrame, limit: int) -> list[list[StagedSegment] | bytes]:
-    """Stage in tasks, but take the rows of a task that has few as an Arrow stream. ``limit``: as of ``take_few``."""
-    return [answer.open() for answer in map_tasks(rows, partial(_stage_unless_few, job, limit))]
+def write_in_tasks(write: RowWrite[_Staged], rows: DataFrame) -> list[TaskRows[_Staged]]:
+    """What tasks have of rows that come, for the write to commit."""
+    return [answer.open() for answer in map_tasks(rows, partial(_write_batches, Sealed(write)))]
 
 
 def map_tasks(rows: DataFrame, write: Callable[[Iterator[pa.RecordBatch]], Sealed[_Answer]]) -> list[Sealed[_Answer]]:
@@ -292,8 +293,5 @@ def _stage_batches(sealed_job: Sealed[DmlJob], batches: Iterable[pa.RecordBatch]
     return Sealed(stage_rows(job.evolved, job.builders, batches, job.condition))
 
 
-def _stage_unless_few(
-    job: Sealed[DmlJob], limit: int, batches: Iterable[pa.RecordBatch]
-) -> Sealed[list[StagedSegment] | bytes]:
-    handed, rest = take_few(batches, job.open().table, limit)
-    return Sealed(_stage_batches(job, rest).open() if handed is None else handed)
+def _write_batches(write: Sealed[RowWrite[_Staged]], batches: Iterable[pa.RecordBatch]) -> Sealed[TaskRows[_Staged]]:
+    return Sealed(write.open().write(batches))

@@ -24,7 +24,7 @@ from fuse_index.spark.jobs.dml import DmlTarget, map_tasks
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.placement import run_where_reachable
 from fuse_index.spark.schemas import to_arrow_schema
-from fuse_index.spark.source.keyed_rows import (
+from fuse_index.spark.source.keyed_write import (
     TaskPuts,
     commit_keyed,
     has_changes,
@@ -94,13 +94,6 @@ def upserting(
         upsert(df, url, order_by, (job, batch), branch=branch, host=host, **store)
 
     return put
-
-
-def put_in_tasks(table: StoredTable, rows: DataFrame) -> list[TaskPuts]:
-    """What tasks have of rows with the table's own columns, for one commit."""
-    names = list(resolve_keyed_names(to_arrow_schema(rows.schema), table.snapshot))
-    key = list(table.snapshot.key)
-    return [task.open() for task in map_tasks(rows, partial(_stage, Sealed(table), names, key, []))]
 
 
 def _plan(

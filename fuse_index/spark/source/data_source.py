@@ -28,13 +28,13 @@ from fuse_index.query.scan import Scan
 from fuse_index.spark import schemas
 from fuse_index.spark.placement import active_session
 from fuse_index.spark.source import options
-from fuse_index.spark.source.batch_writer import BatchWriter, create_batch_writer, open_target
+from fuse_index.spark.source.batch_writer import BatchWriter
 from fuse_index.spark.source.change_feed import SPARK_BATCH_ROWS, ChangeQuery, ChangesReader, with_change_columns
-from fuse_index.spark.source.keyed_writer import KeyedBatchWriter, KeyedStreamWriter, check_puts
 from fuse_index.spark.source.options import OptionError
 from fuse_index.spark.source.partitions import split_plan
 from fuse_index.spark.source.stream_reader import StreamReader
 from fuse_index.spark.source.stream_writer import StreamWriter
+from fuse_index.spark.source.write_target import HeapTarget, KeyedTarget, open_target
 from fuse_index.spark.workers import ExplainedInWorkers
 from fuse_index.sql.parse import parse_predicate
 from fuse_storage import SchemaError, StoredTable, is_keyed
@@ -110,33 +110,29 @@ class FuseSource(DataSource):
         follower = TableFollower(table, on_change, query.preimages)
         return StreamReader(query, follower, limit, self.options.get("since"))
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter | KeyedBatchWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """A writer of a batch; checks the schema at once, and creates the table if there is none.
 
         Raises OptionError, StorageError.
         """
-        location = options.parse_location(self.options, options.BATCH_WRITE_OPTIONS)
-        merge_schema = options.parse_flag(self.options, "mergeschema")
-        hot = options.parse_choice(self.options, "hot")
-        target = replace(open_target(location, schema, merge_schema), hot=hot)
-        if is_keyed(target.table.snapshot):
-            check_puts(overwrite, merge_schema, hot)
-            return KeyedBatchWriter(target, self.host)
-        return create_batch_writer(target, overwrite, self.host)
+        target = self._write_target(options.BATCH_WRITE_OPTIONS, schema, overwrite)
+        return BatchWriter(target, self.host, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter | KeyedStreamWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """A writer of micro-batches, as ``writer``; ``overwrite`` in complete mode.
 
         Raises OptionError, StorageError.
         """
-        location = options.parse_location(self.options, options.STREAM_WRITE_OPTIONS)
+        target = self._write_target(options.STREAM_WRITE_OPTIONS, schema, overwrite)
+        return StreamWriter(target, self.host, overwrite)
+
+    def _write_target(self, known: tuple[str, ...], schema: StructType, overwrite: bool) -> HeapTarget | KeyedTarget:
+        location = options.parse_location(self.options, known)
         merge_schema = options.parse_flag(self.options, "mergeschema")
         hot = options.parse_choice(self.options, "hot")
         target = replace(open_target(location, schema, merge_schema), hot=hot)
-        if is_keyed(target.table.snapshot):
-            check_puts(overwrite, merge_schema, hot)
-            return KeyedStreamWriter(target, self.host)
-        return StreamWriter(target, self.host, overwrite)
+        target.check(overwrite)
+        return target
 
     def _table(self, known: tuple[str, ...], planned: StoredTable | None = None) -> tuple[StoredTable, tuple[str, ...]]:
         """The table at the snapshot that is read, and the columns that the options ask for."""

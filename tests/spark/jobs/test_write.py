@@ -17,8 +17,9 @@ from fuse_index.spark.answers import Sealed
 from fuse_index.spark.jobs import write
 from fuse_index.spark.placement import run_as_tasks
 from fuse_index.spark.source import data_source
-from fuse_index.spark.source.batch_writer import BatchWriter, WriteTarget
+from fuse_index.spark.source.batch_writer import BatchWriter
 from fuse_index.spark.source.options import OptionError
+from fuse_index.spark.source.write_target import HeapTarget
 from fuse_storage import NotFound
 from fuse_storage.testing import check_invariants
 from tests.index.strangers import ACME
@@ -222,7 +223,7 @@ def test_executors_that_lack_a_plugin_write_rows_and_say_what_they_did_not_index
     session: SparkSession, url: str, planned_only_here: Host
 ) -> None:
     table = open_table(url, host=planned_only_here)
-    batch_writer = BatchWriter(WriteTarget(table.stored, ("id", "s")), table.builders(), False)
+    batch_writer = BatchWriter(HeapTarget(table.stored, ("id", "s")), table.host, False)
     rows = [pa.record_batch({"id": [start], "s": ["new"]}, SCHEMA) for start in (3, 4)]
 
     sealed = run_as_tasks(session, lambda number: Sealed(batch_writer.write(iter([rows[number]]))), [0, 1])

@@ -16,8 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.schemas import all_nullable, to_arrow_schema, to_spark_schema
 from fuse_index.spark.source import data_source
-from fuse_index.spark.source.batch_writer import TaskCommitMessage, WriteTarget, create_batch_writer, open_target
+from fuse_index.spark.source.batch_writer import BatchWriter, TaskCommitMessage
 from fuse_index.spark.source.options import TableLocation
+from fuse_index.spark.source.task_rows import TaskRows
+from fuse_index.spark.source.write_target import HeapTarget, KeyedTarget, open_target
 from fuse_storage import StorageError, StoredTable
 from fuse_storage.testing import check_invariants
 from tests.spark.servers import PROGRAMS, process
@@ -453,19 +455,19 @@ def test_blocks_are_cut_by_the_tables_properties(session: SparkSession, url: str
     assert StoredTable.open(url).blocks().row_counts.tolist() == [1000] * 10
 
 
-def one_column(url: str) -> WriteTarget:
+def one_column(url: str) -> HeapTarget | KeyedTarget:
     return open_target(TableLocation(url), to_spark_schema(pa.schema({"id": pa.int64()})))
 
 
 def test_a_commit_without_a_tasks_answer_is_refused(url: str) -> None:
-    made = create_batch_writer(one_column(url), False, Host.discover())
+    made = BatchWriter(one_column(url), Host.discover(), False)
     with pytest.raises(StorageError, match="rows would be lost"):
-        made.commit([TaskCommitMessage(()), None])
+        made.commit([TaskCommitMessage(TaskRows(StoredTable.open(url).snapshot.schema)), None])
 
 
 def test_an_aborted_write_deletes_nothing(url: str) -> None:
     """Spark aborts after a commit that got no answer, and that one may have happened."""
-    made = create_batch_writer(one_column(url), False, Host.discover())
+    made = BatchWriter(one_column(url), Host.discover(), False)
     message = made.write(iter([pa.record_batch({"id": [1, 2, 3]})]))
     made.commit([message])
     made.abort([message])
@@ -474,7 +476,7 @@ def test_an_aborted_write_deletes_nothing(url: str) -> None:
 
 
 def test_an_append_goes_through_beside_others(url: str) -> None:
-    writers = [create_batch_writer(one_column(url), False, Host.discover()) for _ in range(3)]
+    writers = [BatchWriter(one_column(url), Host.discover(), False) for _ in range(3)]
     messages = [made.write(iter([pa.record_batch({"id": [place]})])) for place, made in enumerate(writers)]
     for made, message in zip(writers, messages, strict=True):
         made.commit([message])
@@ -483,7 +485,7 @@ def test_an_append_goes_through_beside_others(url: str) -> None:
 
 
 def test_the_rows_of_a_task_that_was_stopped_are_in_no_message(url: str) -> None:
-    made = create_batch_writer(one_column(url), False, Host.discover())
+    made = BatchWriter(one_column(url), Host.discover(), False)
 
     def stopped() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"id": [1]})

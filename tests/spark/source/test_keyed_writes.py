@@ -15,11 +15,10 @@ import fuse_index.spark as fuse_spark
 from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context
-from fuse_index.spark.source import keyed_rows
-from fuse_index.spark.source.batch_writer import open_target
+from fuse_index.spark.source import keyed_write
 from fuse_index.spark.source.data_source import source_class
-from fuse_index.spark.source.keyed_writer import check_puts
 from fuse_index.spark.source.options import TableLocation
+from fuse_index.spark.source.write_target import KeyedTarget, open_target
 from fuse_storage import SchemaError
 
 
@@ -158,7 +157,7 @@ def test_rows_that_lack_columns_set_those_that_they_have(
     fuse_spark.upsert(frame(session, "(2L, 'part'), (50L, 'new')", "ID, name").repartition(2), url)
 
     assert (rows(table)[2], rows(table)[50]) == (("part", 2), ("new", None))
-    monkeypatch.setattr(keyed_rows, "MAX_PARTIAL_BYTES", 10)
+    monkeypatch.setattr(keyed_write, "MAX_PARTIAL_BYTES", 10)
     with pytest.raises(InputError, match="lack column 'n'"):
         fuse_spark.upsert(session.createDataFrame([(1, "a")], "id BIGINT, name STRING"), url)
 
@@ -169,8 +168,8 @@ def test_what_cannot_be_put_is_refused_with_its_name(session: SparkSession, url:
     plain = fuse.create_table(url + "-plain", "id BIGINT, name STRING, n INT").stored.store.url
     refused: list[tuple[Callable[[], Any], str]] = [
         (lambda: save(good, url, "overwrite"), "primary key is not overwritten"),
-        (lambda: check_puts(False, True, None), "no hot=false, and no mergeSchema"),
-        (lambda: check_puts(False, False, False), "no hot=false, and no mergeSchema"),
+        (lambda: KeyedTarget(table.stored, (), merge_schema=True).check(False), "no hot=false, and no mergeSchema"),
+        (lambda: KeyedTarget(table.stored, (), hot=False).check(False), "no hot=false, and no mergeSchema"),
         (lambda: open_target(location, good.drop("id").schema), "lack column 'id'"),
         (lambda: open_target(location, good.withColumn("more", good.n).schema), "column 'more' that does not fit"),
         (lambda: open_target(location, good.withColumn("_commit_version", good.n).schema), "'_commit_version'"),

@@ -20,11 +20,12 @@ from fuse_index.indexes.registry import Host
 from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.predicate import Context
 from fuse_index.spark.source import data_source
-from fuse_index.spark.source.batch_writer import WriteTarget
-from fuse_index.spark.source.hot_rows import take_few
+from fuse_index.spark.source.batch_writer import TaskCommitMessage
 from fuse_index.spark.source.options import OptionError
 from fuse_index.spark.source.stream_reader import ReadAllAvailable, StreamReader
-from fuse_index.spark.source.stream_writer import StreamCommitMessage, StreamWriter
+from fuse_index.spark.source.stream_writer import StreamWriter
+from fuse_index.spark.source.task_rows import TaskRows, take_few
+from fuse_index.spark.source.write_target import HeapTarget
 from fuse_storage import process_cache
 from tests.spark.servers import PROGRAMS, process
 
@@ -301,14 +302,14 @@ def test_before_4_2_a_reader_remembers_where_its_query_is(table):
     assert again.latestOffset() == first.latestOffset() != end
 
 
-def batch_of(table: fuse.Table, *ids: int) -> tuple[StreamWriter, list[StreamCommitMessage]]:
+def batch_of(table: fuse.Table, *ids: int) -> tuple[StreamWriter, list[TaskCommitMessage]]:
     """A writer of the table, as a query is given one, and what its task wrote."""
     stored = fuse.open_table(url(table)).stored
     with stored.writer() as writer:
         if ids:
             writer.write(pa.Table.from_pylist(rows(*ids)))
-        return StreamWriter(WriteTarget(stored, ("id", "city")), Host.discover(), False), [
-            StreamCommitMessage(tuple(writer.finish()), "q1", stored.snapshot.schema)
+        return StreamWriter(HeapTarget(stored, ("id", "city")), Host.discover(), False), [
+            TaskCommitMessage(TaskRows(stored.snapshot.schema, staged=tuple(writer.finish())), "q1")
         ]
 
 
@@ -341,12 +342,12 @@ def test_a_query_brings_its_columns_with_its_first_rows(session, table, tmp_path
 def test_columns_that_others_change_while_a_batch_brings_some_are_noticed(tmp_path):
     table = fuse.create_table(str(tmp_path / "sink"), "id BIGINT")
     wanted = pa.schema([("id", pa.int64()), ("city", pa.string())])
-    target = WriteTarget(table.stored, ("id", "city"), wanted)
+    target = HeapTarget(table.stored, ("id", "city"), wanted)
     step = target.schema_change(table.stored)
     with evolved_table(table.stored, step).writer() as writer:
         writer.write(pa.Table.from_pylist(rows(1)))
         schema = step(table.snapshot).schema
-        message = StreamCommitMessage(tuple(writer.finish()), "q1", schema)
+        message = TaskCommitMessage(TaskRows(schema, staged=tuple(writer.finish())), "q1")
     table.add_column("other", "string")
 
     with pytest.raises(fuse.Conflict, match="columns were changed while the batch was written"):
@@ -387,14 +388,14 @@ def test_rows_that_tasks_handed_over_lack_columns_that_came_since(tmp_path):
     assert fuse.open_table(url(table)).tail.rows == 1
 
 
-def handed_batch(table: fuse.Table, given: list[dict]) -> tuple[StreamWriter, StreamCommitMessage]:
+def handed_batch(table: fuse.Table, given: list[dict]) -> tuple[StreamWriter, TaskCommitMessage]:
     """A writer of the table, and what a task hands to it of few rows."""
     stored = fuse.open_table(url(table)).stored
     schema = stored.snapshot.schema
     handed, _ = take_few(pa.Table.from_pylist(given, schema.arrow).to_batches(), stored, 10)
     assert handed is not None
-    writer = StreamWriter(WriteTarget(stored, tuple(schema.names)), Host.discover(), False)
-    return writer, StreamCommitMessage((), "q1", schema, handed=(handed,))
+    writer = StreamWriter(HeapTarget(stored, tuple(schema.names)), Host.discover(), False)
+    return writer, TaskCommitMessage(TaskRows(schema, handed), "q1")
 
 
 def test_a_sink_that_was_made_anew_is_noticed(tmp_path):

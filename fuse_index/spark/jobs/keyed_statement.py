@@ -1,7 +1,7 @@
-"""Rows that Spark says have changed, as puts and deletes by the primary key: one hot commit, and no block is rewritten.
+"""Statements on tables with a primary key: puts and deletes in one hot commit, and no block is rewritten.
 
-In: a DataFrame as of ``changed_rows``, or rows to be added. Out: what tasks have for the commit. Of rows that change
-only the key is read, where they lie; new rows are looked up, since a key that is there would have two.
+Of rows that change only the key is read, where they lie; new rows are looked up, since a key that is there would have
+two.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 import fuse_storage as storage
 from fuse_index.errors import InputError
@@ -27,14 +26,77 @@ from fuse_index.spark.jobs.changed_rows import (
     run_by_block,
     table_columns,
 )
-from fuse_index.spark.jobs.dml import map_tasks
-from fuse_index.spark.source.keyed_rows import TaskPuts, hand_over
+from fuse_index.spark.jobs.dml import map_tasks, write_in_tasks
+from fuse_index.spark.jobs.statement import ALWAYS, Statement
+from fuse_index.spark.schemas import to_arrow_schema
+from fuse_index.spark.source.keyed_write import (
+    KeyedWrite,
+    TaskPuts,
+    commit_keyed,
+    hand_over,
+    has_changes,
+    resolve_keyed_names,
+)
 from fuse_index.statements.key_changes import no_keys
 from fuse_index.table.table import Table
-from fuse_storage import StoredTable
+from fuse_storage import PartitionSpec, StoredTable
 
 _KEYS_AT_ONCE = 10_000
 """Keys of new rows that are looked up at a time."""
+
+
+class KeyedStatement(Statement):
+    """A statement on a table with a primary key."""
+
+    def append(self) -> None:
+        """Put rows."""
+        write, tasks = self._put_rows()
+        write.commit(tasks)
+
+    def insert_unmatched(self) -> None:
+        self._commit([task.open() for task in map_tasks(self.dataframe(), partial(_read_new, Sealed(self._target)))])
+
+    def overwrite(self) -> None:
+        """Fill a table that has no rows, as Spark does with one that it makes anew. Raises InputError for others."""
+        if self.condition not in (None, ALWAYS) or self.table.snapshot.row_count:
+            raise _not_overwritten()
+        self._commit(self._put_rows()[1])
+
+    def overwrite_partitions(self) -> None:
+        if PartitionSpec.from_snapshot(self.table.snapshot) is not None:
+            raise _not_overwritten()
+        self.overwrite()
+
+    def delete(self) -> None:
+        self.table.delete("true" if self.condition is None else self.condition)
+
+    def change_rows(self, operation: str) -> None:
+        """Put and delete the rows that change. Raises InputError for a key that changes, or that is there already."""
+        self._commit(run_by_block(self.dataframe(), self.task_count, partial(_read_groups, Sealed(self._target))))
+
+    @property
+    def _target(self) -> KeyedTable:
+        return KeyedTable(self.evolved, self.table.host)
+
+    def _put_rows(self) -> tuple[KeyedWrite, list[TaskPuts]]:
+        rows, snapshot = self.dataframe(), self.evolved.snapshot
+        names = resolve_keyed_names(to_arrow_schema(rows.schema), snapshot)
+        write = KeyedWrite(self.table.stored, self.table.host, has_changes(names, snapshot), self.step)
+        tasks = write_in_tasks(write, rows.toDF(*names))
+        self.check_awaited()
+        return write, tasks
+
+    def _commit(self, tasks: list[TaskPuts]) -> None:
+        """Commit puts and deletes that follow from what was read, only where it is as it was."""
+        self.check_awaited()
+        commit_keyed(self.table.stored, self.table.host, tasks, unless_changed=True, schema_change=self.step)
+
+
+def _not_overwritten() -> InputError:
+    return InputError(
+        "INSERT OVERWRITE is not for tables with a primary key: INSERT INTO puts rows by their keys, and DELETE "
+        "deletes those that are to go"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +105,6 @@ class KeyedTable:
 
     stored: StoredTable
     host: Host
-
-
-def put_changed_rows(table: KeyedTable, changes: DataFrame, task_count: int) -> list[TaskPuts]:
-    """What tasks have of rows that change. Raises InputError for a key that changes, or that is there already."""
-    return run_by_block(changes, task_count, partial(_read_groups, Sealed(table)))
-
-
-def put_new_rows(table: KeyedTable, rows: DataFrame) -> list[TaskPuts]:
-    """What tasks have of rows that are new. Raises InputError for a key that is there already."""
-    return [task.open() for task in map_tasks(rows, partial(_read_new, Sealed(table)))]
 
 
 def _read_new(sealed: Sealed[KeyedTable], batches: Iterable[pa.RecordBatch]) -> Sealed[TaskPuts]:

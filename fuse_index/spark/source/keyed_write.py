@@ -18,7 +18,7 @@ from fuse_index.errors import InputError
 from fuse_index.hot.append import commit_staged_by_key, was_committed
 from fuse_index.indexes.registry import Host
 from fuse_index.ingest.schema_merge import evolved_table
-from fuse_index.spark.source.hot_rows import MAX_HANDED_BYTES
+from fuse_index.spark.source.task_rows import MAX_HANDED_BYTES, TaskRows, to_stream
 from fuse_index.statements.key_changes import (
     KeyChanges,
     check_has_key,
@@ -30,7 +30,6 @@ from fuse_index.statements.key_changes import (
 from fuse_storage import (
     Conflict,
     RepeatedKey,
-    Schema,
     SchemaChange,
     SchemaError,
     Snapshot,
@@ -45,16 +44,34 @@ _ATTEMPTS = 5
 """How often a statement is committed anew, where others tiered meanwhile, and changed no row."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskPuts:
-    """What one task has for the commit: rows as an Arrow stream, or blocks that nobody sees yet; picklable.
+TaskPuts = TaskRows[StagedPuts]
+"""What one task has that puts rows and deletes keys."""
 
-    ``schema``: the table's columns by then.
+
+@dataclass(frozen=True)
+class KeyedWrite:
+    """The ``RowWrite`` of a table with a primary key: one hot commit that puts rows.
+
+    ``changes``: whether ``_change_type`` says what each row does. ``schema_change``: as of a ``HeapWrite``.
+    ``at_head``: whether rows come to the table as it is when they are committed.
     """
 
-    schema: Schema
-    handed: bytes | None = None
-    staged: tuple[StagedPuts, ...] = ()
+    table: StoredTable
+    host: Host
+    changes: bool
+    schema_change: SchemaChange | None = None
+    at_head: bool = False
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> TaskPuts:
+        """Hand few rows over, or write hot blocks of them."""
+        return stage_keyed(batches, evolved_table(self.table, self.schema_change), self.changes)
+
+    def commit(self, tasks: Sequence[TaskPuts], application: tuple[str, int] | None = None) -> None:
+        """Commit what all tasks have. Raises InputError for a key that several have, and as ``Table.upsert``."""
+        table = self.table.refresh() if self.at_head else self.table
+        done = commit_keyed(table, self.host, tasks, application, schema_change=self.schema_change)
+        if done is None and application is not None:
+            table.transaction().commit("upsert", application=application, enter=True)
 
 
 def resolve_keyed_names(rows: pa.Schema, snapshot: Snapshot) -> tuple[str, ...]:
@@ -87,7 +104,7 @@ def hand_over(puts: pa.Table, deletes: pa.Table, table: StoredTable) -> TaskPuts
         rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(change), len(rows)))
         for rows, change in ((puts, "insert"), (deletes, "delete"))
     ]
-    return TaskPuts(schema, _to_stream(pa.concat_tables(parts, promote_options="permissive")))
+    return TaskPuts(schema, to_stream(pa.concat_tables(parts, promote_options="permissive")))
 
 
 def stage_keyed(batches: Iterable[pa.RecordBatch], table: StoredTable, changes: bool) -> TaskPuts:
@@ -106,7 +123,7 @@ def stage_keyed(batches: Iterable[pa.RecordBatch], table: StoredTable, changes: 
             break
     else:
         rows = pa.Table.from_batches(taken) if taken else None
-        return TaskPuts(snapshot.schema, None if rows is None or not len(rows) else _to_stream(rows))
+        return TaskPuts(snapshot.schema, None if rows is None or not len(rows) else to_stream(rows))
     _check_partial_size(missing_columns(names, snapshot), size)
     staged = []
     for rows in _portions(chain(taken, remaining), WriteOptions.from_properties(snapshot.properties)):
@@ -226,13 +243,6 @@ def _check_partial_size(missing: Sequence[str], size: int) -> None:
             f"the rows lack column {missing[0]!r}, and are completed in one process: bring at most "
             f"{MAX_PARTIAL_BYTES >> 20} MiB of such rows at once, or rows with all columns"
         )
-
-
-def _to_stream(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_table(rows)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
 def _portions(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Iterator[pa.Table]:
