@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
-from typing import Protocol
 
 import fuse_storage as storage
 from fuse_index.hot.tier_by_key import KeyedTiering
@@ -24,26 +23,6 @@ from fuse_storage import Conflict, StoredTable
 
 _ATTEMPTS = 3
 """How often a tierer takes what is there anew, after others changed what it had taken."""
-
-
-class Tiering(Protocol):
-    """How the tail's oldest blocks become those of the base: in a heap, or by a primary key."""
-
-    by_key: bool
-
-    def divide(self, table: StoredTable, count: int, max_tasks: int) -> list[RewriteTask]:
-        """Divide so many hot blocks, at least one, among tasks."""
-        ...
-
-    def write(
-        self,
-        table: StoredTable,
-        builders: Sequence[IndexBuilder],
-        numbers: Sequence[int],
-        on_block: Callable[[], None] | None,
-    ) -> RewriteOutcome:
-        """Write the rows of a task, which gave these numbers. ``on_block`` is told of each hot block that was read."""
-        ...
 
 
 @dataclass
@@ -69,12 +48,12 @@ class TierJob:
         """Whether a commit is old enough; one that is yet to be was made by a clock that tells nothing of its age."""
         return self.min_age is None or not -self.min_age < datetime.now(UTC) - time < self.min_age
 
-    def run(self, task: RewriteTask, on_block: Callable[[], None] | None = None) -> RewriteOutcome:
+    def run(self, task: RewriteTask, on_block: Callable[[], None] = lambda: None) -> RewriteOutcome:
         """Write the rows of a task, sorted and indexed. Raises StorageError; then nothing of it stays."""
         return self._tiering.write(self.table, self.builders, task.block_numbers, on_block)
 
     @property
-    def _tiering(self) -> Tiering:
+    def _tiering(self) -> HeapTiering | KeyedTiering:
         return KeyedTiering() if storage.is_keyed(self.table.snapshot) else HeapTiering()
 
     def commit(self, outcomes: Sequence[RewriteOutcome]) -> bool:

@@ -20,7 +20,7 @@ from fuse_storage import BlockReplacement, StagedSegment, StoredTable
 
 
 class KeyedTiering:
-    """The ``Tiering`` of a table with a primary key: one task, since its rows hide those of the base."""
+    """How the oldest hot blocks of such a table go into the base: by one task, as their rows hide those of the base."""
 
     by_key = True
 
@@ -29,11 +29,7 @@ class KeyedTiering:
         return [RewriteTask((tuple(range(count)),))]
 
     def write(
-        self,
-        table: StoredTable,
-        builders: Sequence[IndexBuilder],
-        numbers: Sequence[int],
-        on_block: Callable[[], None] | None,
+        self, table: StoredTable, builders: Sequence[IndexBuilder], numbers: Sequence[int], on_block: Callable[[], None]
     ) -> RewriteOutcome:
         """Write what comes in the place of the oldest hot blocks, and of the blocks of the base that they touch."""
         segments, blocks = table.segments(), table.blocks()
@@ -51,8 +47,7 @@ class KeyedTiering:
             for part in prefetch_blocks(table, chosen, range(len(chosen))):
                 if len(part):
                     yield part
-                if on_block is not None:
-                    on_block()
+                on_block()
 
         with table.writer(builders, max_partitions=rewrite_partition_limit(table)) as writer:
             write_sorted_runs(writer, read_rows(), ClusterKey.from_snapshot(table.snapshot))

@@ -19,7 +19,7 @@ _DEFAULT_BLOCK_ROWS = 1_000_000
 
 
 class HeapTiering:
-    """The ``Tiering`` of a heap."""
+    """How the oldest hot blocks of a heap become blocks of the base."""
 
     by_key = False
 
@@ -33,11 +33,7 @@ class HeapTiering:
         return [RewriteTask((tuple(share.tolist()),)) for share in shares]
 
     def write(
-        self,
-        table: StoredTable,
-        builders: Sequence[IndexBuilder],
-        numbers: Sequence[int],
-        on_block: Callable[[], None] | None,
+        self, table: StoredTable, builders: Sequence[IndexBuilder], numbers: Sequence[int], on_block: Callable[[], None]
     ) -> RewriteOutcome:
         """Write the rows of these hot blocks.
 
@@ -58,8 +54,7 @@ class HeapTiering:
                     if position >= len(blocks) - apart:
                         writer.end_block()
                     yield part
-                    if on_block is not None:
-                        on_block()
+                    on_block()
 
             write_sorted_runs(writer, read_rows(), key)
             staged = writer.finish()

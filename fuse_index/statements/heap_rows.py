@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
 import fuse_storage as storage
-from fuse_index.after_commit import after_commit
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.sorted_writer import write_sorted_runs
 from fuse_index.errors import InputError
@@ -18,30 +16,27 @@ from fuse_index.hot.append import Committed, commit_hot, hot_row_limit, take_row
 from fuse_index.indexes.builder import index_builders
 from fuse_index.ingest import arrow_input
 from fuse_index.ingest.schema_merge import evolved_table, peek_schema
-from fuse_index.operations.merge_clauses import MergeClauseSpec
 from fuse_index.operations.rewrite_job import RewriteJob, run_job
 from fuse_index.operations.row_edits import stage_rows
 from fuse_index.predicate import Predicate
-from fuse_index.statements.jobs import StatementJobsMixin, merge_job, read_source
-from fuse_storage import StoredTable
+from fuse_index.statements.jobs import merge_job, read_source
+from fuse_index.statements.row_store import MergeClauseSpecs, RowStore
 
 
-@dataclass(frozen=True)
-class HeapRows:
-    """The ``RowStore`` of a table without a primary key."""
+class HeapRows(RowStore):
+    """The rows of a table without a primary key."""
 
-    table: StatementJobsMixin
     rewrites_blocks = True
     may_lack_columns = False
 
     def by_key(self, method: str) -> NoReturn:
         raise InputError(
-            f"{method} is for tables with a primary key, and {self.table.stored.store.url} has none: create one with "
+            f"{method} is for tables with a primary key, and {self.stored.store.url} has none: create one with "
             f"primary_key=[...]"
         )
 
     def conform(self, data: Any) -> pa.Table:
-        schema = self.table.snapshot.schema
+        schema = self.snapshot.schema
         batches = arrow_input.to_record_batches(data, schema.arrow)
         parts = [storage.conform_rows(batch, schema) for batch in batches if batch.num_rows]
         return pa.concat_tables([schema.arrow.empty_table(), *parts])
@@ -49,7 +44,7 @@ class HeapRows:
     def append(
         self, data: Any, application: tuple[str, int] | None, hot: bool | None, *, strict: bool, merge_schema: bool
     ) -> Committed:
-        stored, snapshot = self.table.stored, self.table.snapshot
+        stored, snapshot = self.stored, self.snapshot
         builders = index_builders(snapshot, self.table.host, strict)
         rows_schema, batches = peek_schema(arrow_input.to_record_batches(data, self.table.schema))
         step = merge_columns(rows_schema, stored) if merge_schema and rows_schema is not None else None
@@ -83,12 +78,7 @@ class HeapRows:
         return self._run(job)
 
     def merge(
-        self,
-        source: Any,
-        on: Sequence[str] | None,
-        clauses: tuple[MergeClauseSpec, MergeClauseSpec, MergeClauseSpec],
-        *,
-        merge_schema: bool,
+        self, source: Any, on: Sequence[str] | None, clauses: MergeClauseSpecs, *, merge_schema: bool
     ) -> Committed:
         rows = read_source(source, self.table.schema)
         spec = self.table.merge_spec(rows.schema, on, clauses, merge_schema)
@@ -96,8 +86,3 @@ class HeapRows:
 
     def _run(self, job: RewriteJob) -> Committed:
         return self._committed(run_job(job))
-
-    def _committed(self, done: StoredTable) -> Committed:
-        if done is not self.table.stored:
-            after_commit(done)
-        return Committed(done, done)

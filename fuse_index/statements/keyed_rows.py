@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import fuse_storage as storage
-from fuse_index.after_commit import after_commit
 from fuse_index.changes.row_hash import row_hashes
 from fuse_index.errors import InputError
 from fuse_index.handle import resolve_evaluable
 from fuse_index.hot.append import Committed, commit_by_key
 from fuse_index.indexes.builder import index_builders
-from fuse_index.indexes.engine import Engine
 from fuse_index.ingest import arrow_input
-from fuse_index.operations.merge_clauses import MergeClauseSpec
 from fuse_index.operations.row_edits import UpdateRows, stage_rows
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.query.scan import Scan
 from fuse_index.statements.delete_by_key import KeyedDelete
-from fuse_index.statements.jobs import StatementJobsMixin, read_source
+from fuse_index.statements.jobs import read_source
 from fuse_index.statements.key_changes import (
     KeyChanges,
     check_has_key,
@@ -35,32 +31,19 @@ from fuse_index.statements.key_changes import (
     read_uniform_rows,
 )
 from fuse_index.statements.lookup import look_up
+from fuse_index.statements.row_store import MergeClauseSpecs, RowStore
 from fuse_index.statements.rows_read import RowsRead
-from fuse_storage import Conflict, Snapshot, StoredTable
+from fuse_storage import Conflict, StoredTable
 
 _ATTEMPTS = 20
 """How often rows that lack columns are completed anew, where others commit in between."""
 
 
-@dataclass(frozen=True)
-class KeyedRows:
-    """The ``RowStore`` of a table with a primary key, and what is done there by keys alone."""
+class KeyedRows(RowStore):
+    """The rows of a table with a primary key, and what is done there by keys alone."""
 
-    table: StatementJobsMixin
     rewrites_blocks = False
     may_lack_columns = True
-
-    @property
-    def _stored(self) -> StoredTable:
-        return self.table.stored
-
-    @property
-    def _snapshot(self) -> Snapshot:
-        return self.table.snapshot
-
-    @property
-    def _engine(self) -> Engine:
-        return self.table.engine
 
     def by_key(self, method: str) -> KeyedRows:
         return self
@@ -69,8 +52,8 @@ class KeyedRows:
         rows = read_uniform_rows(data, self.table.schema)
         if not len(rows):
             return rows
-        check_has_key(rows, self._snapshot, "send")
-        return in_columns(rows, self._snapshot)
+        check_has_key(rows, self.snapshot, "send")
+        return in_columns(rows, self.snapshot)
 
     def append(
         self, data: Any, application: tuple[str, int] | None, hot: bool | None, *, strict: bool, merge_schema: bool
@@ -81,46 +64,43 @@ class KeyedRows:
 
     def upsert(self, data: Any, application: tuple[str, int] | None) -> Committed:
         rows = read_uniform_rows(data, self.table.schema)
-        return self._put(KeyChanges.from_rows(rows, self._snapshot, "upsert"), application) if len(rows) else self._none
+        return (
+            self._put(KeyChanges.from_rows(rows, self.snapshot, "upsert"), application) if len(rows) else self._nothing
+        )
 
     def apply(self, changes: Any, application: tuple[str, int] | None) -> Committed:
         rows = read_uniform_rows(changes, self.table.schema)
-        return self._put(KeyChanges.from_changes(rows, self._snapshot), application) if len(rows) else self._none
+        return self._put(KeyChanges.from_changes(rows, self.snapshot), application) if len(rows) else self._nothing
 
     def delete_keys(self, keys: Any, application: tuple[str, int] | None) -> Committed:
-        found = storage.last_of_each_key(self._key_rows(keys), self._snapshot.key)
+        found = storage.last_of_each_key(self._key_rows(keys), self.snapshot.key)
         if not len(found):
-            return self._none
+            return self._nothing
         no_rows = self.table.schema.empty_table()
-        return commit_by_key(self._stored, self.table.host, no_rows, found, application)
+        return commit_by_key(self.stored, self.table.host, no_rows, found, application)
 
     def lookup(self, keys: Any, names: Sequence[str]) -> pa.Table:
-        return look_up(self._stored, self._key_rows(keys), names, self._engine)
+        return look_up(self.stored, self._key_rows(keys), names, self.table.engine)
 
     def delete(self, where: str | Predicate) -> Committed:
         job = self.table.deleting(where)
-        return KeyedDelete(job.condition.predicate, self._engine, job.builders).run(self._stored) or self._none
+        return KeyedDelete(job.condition.predicate, self.table.engine, job.builders).run(self.stored) or self._nothing
 
     def update(self, where: str | Predicate | None, setters: Mapping[str, Any]) -> Committed:
         edit = self.table.updating(where, setters).edit
         assert isinstance(edit, UpdateRows)
-        if keys := [name for name in edit.setters if name in self._snapshot.key]:
+        if keys := [name for name in edit.setters if name in self.snapshot.key]:
             raise InputError(f"column {keys[0]!r} is of the primary key, and stays: delete the rows, and put others")
 
         def put(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-            return edit.apply(rows).rows or rows, no_keys(self._snapshot)
+            return edit.apply(rows).rows or rows, no_keys(self.snapshot)
 
         return self._change_matching("update", edit.condition.predicate, put)
 
     def merge(
-        self,
-        source: Any,
-        on: Sequence[str] | None,
-        clauses: tuple[MergeClauseSpec, MergeClauseSpec, MergeClauseSpec],
-        *,
-        merge_schema: bool,
+        self, source: Any, on: Sequence[str] | None, clauses: MergeClauseSpecs, *, merge_schema: bool
     ) -> Committed:
-        key = self._snapshot.key
+        key = self.snapshot.key
         if on is not None and set(on) != set(key):
             raise InputError(f"on={list(on)!r}: rows of a table with a primary key are merged by it, {list(key)}")
         _refuse_columns(merge_schema)
@@ -131,13 +111,13 @@ class KeyedRows:
         def change(found: pa.Table) -> tuple[pa.Table, pa.Table]:
             updated, gone, matched_rows = merge_rows.change(found)
             inserted = [
-                storage.conform_rows(part, self._snapshot.schema) for part in merge_rows.unmatched_rows(matched_rows)
+                storage.conform_rows(part, self.snapshot.schema) for part in merge_rows.unmatched_rows(matched_rows)
             ]
             return pa.concat_tables([updated, *inserted]), gone.select(list(key))
 
         if not len(rows) and not spec.clauses.not_matched_by_source:
-            return self._none
-        condition = resolve_evaluable(spec.predicate(merge_rows.key_values()), self._snapshot, self._engine)
+            return self._nothing
+        condition = resolve_evaluable(spec.predicate(merge_rows.key_values()), self.snapshot, self.table.engine)
         return self._change_matching("merge", condition, change, merge_rows.relevant_rows)
 
     def overwrite(self, data: Any, where: str | Predicate | None, *, merge_schema: bool) -> Committed:
@@ -146,30 +126,22 @@ class KeyedRows:
                 "overwrite(where=...) could bring a second row of a key that stays: delete what is to go, and upsert"
             )
         _refuse_columns(merge_schema)
-        builders = index_builders(self._snapshot, self.table.host)
+        builders = index_builders(self.snapshot, self.table.host)
         batches = arrow_input.to_record_batches(data, self.table.schema)
-        staged = stage_rows(self._stored, builders, self._each_key_once(batches))
-        transaction = self._stored.transaction(builders)
+        staged = stage_rows(self.stored, builders, self._each_key_once(batches))
+        transaction = self.stored.transaction(builders)
         transaction.stage(storage.OverwriteSegments(tuple(staged), keys_once=True), staged)
-        done = transaction.commit("overwrite")
-        if done is not self._stored:
-            after_commit(done)
-        return Committed(done, done)
+        return self._committed(transaction.commit("overwrite"))
 
     def _each_key_once(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Conform rows to the table. Raises RepeatedKey, after the last of them, for a key that comes twice."""
-        keys, names = list[pa.Table](), list(self._snapshot.key)
+        keys, names = list[pa.Table](), list(self.snapshot.key)
         for batch in batches:
-            rows = storage.conform_rows(batch, self._snapshot.schema)
+            rows = storage.conform_rows(batch, self.snapshot.schema)
             keys.append(rows.select(names))
             yield rows
         if keys:
             storage.check_keys_once(pa.concat_tables(keys), names)
-
-    @property
-    def _none(self) -> Committed:
-        """Nothing is committed."""
-        return Committed(self._stored, self._stored)
 
     def _change_matching(
         self,
@@ -183,21 +155,21 @@ class KeyedRows:
         ``change``: from these rows to those that are put, and keys that go. ``relevant``: from these rows to those on
         which that depends.
         """
-        head, first = self._stored, None
+        head, first = self.stored, None
         for _ in range(_ATTEMPTS):
-            if head.snapshot.schema != self._snapshot.schema:
+            if head.snapshot.schema != self.snapshot.schema:
                 break
-            names = tuple(self._snapshot.schema.names)
-            rows = Scan(plan_scan(head, predicate, self._engine), names, self.table.host.functions).to_arrow()
+            names = tuple(self.snapshot.schema.names)
+            rows = Scan(plan_scan(head, predicate, self.table.engine), names, self.table.host.functions).to_arrow()
             rows = rows.sort_by([(name, "ascending") for name in head.snapshot.key])
             if first is not None and not row_hashes(relevant(rows)).equals(first):
                 break
             puts, deletes = change(rows)
             if not len(puts) and not len(deletes):
-                return self._none
+                return self._nothing
             try:
-                own = pa.concat_tables([part.select(list(self._snapshot.key)) for part in (rows, puts, deletes)])
-                read = RowsRead(head, own, self._engine, True, predicate)
+                own = pa.concat_tables([part.select(list(self.snapshot.key)) for part in (rows, puts, deletes)])
+                read = RowsRead(head, own, self.table.engine, True, predicate)
                 return commit_by_key(head, self.table.host, puts, deletes, still_holds=read.still_hold)
             except Conflict:
                 head, first = head.refresh(), row_hashes(relevant(rows))
@@ -214,18 +186,18 @@ class KeyedRows:
         """
         rows, deletes = changes.puts, changes.deletes
         if not len(rows) and not len(deletes):
-            return self._none
-        head, names = self._stored, [*rows.column_names, *self._snapshot.key]
+            return self._nothing
+        head, names = self.stored, [*rows.column_names, *self.snapshot.key]
         for attempt in range(_ATTEMPTS):
-            check_same_columns(self._snapshot.schema, names, head.snapshot)
+            check_same_columns(self.snapshot.schema, names, head.snapshot)
             missing = missing_columns(rows.column_names, head.snapshot) if len(rows) else []
             whole, still_holds = head.snapshot.schema.arrow.empty_table(), None
             if len(rows):
-                same = head.snapshot.schema == self._snapshot.schema
+                same = head.snapshot.schema == self.snapshot.schema
                 whole = rows if same else in_columns(rows, head.snapshot)
             if missing:
                 whole = self._completed(head, whole, missing)
-                still_holds = RowsRead(head, rows.select(list(head.snapshot.key)), self._engine).still_hold
+                still_holds = RowsRead(head, rows.select(list(head.snapshot.key)), self.table.engine).still_hold
             try:
                 return commit_by_key(head, self.table.host, whole, deletes, application, still_holds)
             except Conflict:
@@ -238,7 +210,7 @@ class KeyedRows:
     def _completed(self, head: StoredTable, rows: pa.Table, missing: Sequence[str]) -> pa.Table:
         """Rows with the columns that they lack: those of the rows that are there, or their defaults."""
         schema, key = head.snapshot.schema, head.snapshot.key
-        there = look_up(head, rows.select(list(key)), tuple(dict.fromkeys([*key, *missing])), self._engine)
+        there = look_up(head, rows.select(list(key)), tuple(dict.fromkeys([*key, *missing])), self.table.engine)
         places = storage.places_of_keys(storage.key_table(rows, key), storage.key_table(there, key))
         is_new = pa.array(places < 0)
         for name in missing:
@@ -251,19 +223,19 @@ class KeyedRows:
 
     def _key_rows(self, keys: Any) -> pa.Table:
         """Keys, in whatever form they are given, as rows of the key's columns."""
-        key = self._snapshot.key
+        key = self.snapshot.key
         if _are_values(keys):
             if len(key) > 1:
                 raise InputError(f"the primary key is {list(key)}: give rows of these columns, such as a list of dicts")
             keys = {key[0]: keys}
         rows = read_uniform_rows(keys, self.table.schema)
         if not len(rows):
-            return no_keys(self._snapshot)
+            return no_keys(self.snapshot)
         if odd := [name for name in rows.column_names if name not in key]:
             raise storage.SchemaError(f"the keys have a column {odd[0]!r}: the primary key is {list(key)}")
         if lacking := [name for name in key if name not in rows.column_names]:
             raise storage.SchemaError(f"the keys lack column {lacking[0]!r}: the primary key is {list(key)}")
-        return storage.conform_rows(rows, storage.key_schema_of(self._snapshot))
+        return storage.conform_rows(rows, storage.key_schema_of(self.snapshot))
 
 
 def _refuse_columns(merge_schema: bool) -> None:

@@ -14,7 +14,6 @@ from fuse_index.predicate import Predicate
 from fuse_index.statements.heap_rows import HeapRows
 from fuse_index.statements.jobs import StatementJobsMixin
 from fuse_index.statements.keyed_rows import KeyedRows
-from fuse_index.statements.row_store import RowStore
 from fuse_storage import Snapshot
 
 
@@ -22,7 +21,7 @@ class StatementsMixin(StatementJobsMixin):
     """The part of ``fuse_index.Table`` that adds, changes and deletes rows, and finds them by their keys."""
 
     @property
-    def row_store(self) -> RowStore:
+    def row_store(self) -> HeapRows | KeyedRows:
         """How the snapshot that this handle reads keeps its rows: by a primary key, or without one."""
         return KeyedRows(self) if storage.is_keyed(self.snapshot) else HeapRows(self)
 

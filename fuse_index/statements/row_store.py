@@ -1,55 +1,49 @@
-"""What a statement asks of the way in which a table keeps its rows, and where it ends."""
+"""How a table keeps its rows: what its two ways have in common, and how a statement on either ends."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import ClassVar
 
-import pyarrow as pa
-
+from fuse_index.after_commit import after_commit
 from fuse_index.hot.append import Committed
 from fuse_index.operations.merge_clauses import MergeClauseSpec
-from fuse_index.predicate import Predicate
+from fuse_index.statements.jobs import StatementJobsMixin
+from fuse_storage import Snapshot, StoredTable
 
-if TYPE_CHECKING:
-    from fuse_index.statements.keyed_rows import KeyedRows
+MergeClauseSpecs = tuple[MergeClauseSpec, MergeClauseSpec, MergeClauseSpec]
+"""Of rows that match, of others of the source, and of others of the table."""
 
 
-class RowStore(Protocol):
-    """The rows of a table: a heap (``HeapRows``), or at most one for each primary key (``KeyedRows``).
+@dataclass(frozen=True)
+class RowStore:
+    """The rows of the snapshot that a handle reads: a heap (``HeapRows``), or one for each primary key (``KeyedRows``).
 
-    Each statement is one commit, or none where there is nothing to do. The method of ``Table`` of the same name says
-    what it takes and raises.
+    Both have the same statements, each at most one commit; the method of ``Table`` of that name says what it takes and
+    raises. ``conform`` gives rows that are to be appended the table's types, and ``by_key`` the rows by their primary
+    key, or raises InputError, which names a method, where there is none.
     """
 
-    rewrites_blocks: bool
+    table: StatementJobsMixin
+    rewrites_blocks: ClassVar[bool]
     """Whether statements rewrite blocks, each by itself, so that tasks can share the work."""
-    may_lack_columns: bool
+    may_lack_columns: ClassVar[bool]
     """Whether rows that come may lack columns, which then stay as they are."""
 
-    def by_key(self, method: str) -> KeyedRows:
-        """Give the rows by their primary key. Raises InputError, which names the method, where there is none."""
-        ...
+    @property
+    def stored(self) -> StoredTable:
+        return self.table.stored
 
-    def conform(self, data: Any) -> pa.Table:
-        """Give rows that are to be appended the table's types. Raises SchemaError, InputError."""
-        ...
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.table.snapshot
 
-    def append(
-        self, data: Any, application: tuple[str, int] | None, hot: bool | None, *, strict: bool, merge_schema: bool
-    ) -> Committed: ...
+    @property
+    def _nothing(self) -> Committed:
+        return Committed(self.stored, self.stored)
 
-    def delete(self, where: str | Predicate) -> Committed: ...
-
-    def update(self, where: str | Predicate | None, setters: Mapping[str, Any]) -> Committed: ...
-
-    def overwrite(self, data: Any, where: str | Predicate | None, *, merge_schema: bool) -> Committed: ...
-
-    def merge(
-        self,
-        source: Any,
-        on: Sequence[str] | None,
-        clauses: tuple[MergeClauseSpec, MergeClauseSpec, MergeClauseSpec],
-        *,
-        merge_schema: bool,
-    ) -> Committed: ...
+    def _committed(self, done: StoredTable) -> Committed:
+        """End in a commit that is not hot, if it is one."""
+        if done is not self.stored:
+            after_commit(done)
+        return Committed(done, done)
