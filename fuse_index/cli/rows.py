@@ -29,7 +29,7 @@ from fuse_index.ingest.input_files import InputFormat, find_input_files
 from fuse_index.ingest.read_files import InputFiles, read_files
 from fuse_index.table.arguments import parse_duration
 from fuse_index.table.table import Table
-from fuse_storage import Snapshot, StorageError, is_keyed
+from fuse_storage import Snapshot, StorageError
 
 rows_app = typer.Typer()
 
@@ -264,6 +264,5 @@ def _report(before: Snapshot, after: Snapshot, as_json: bool) -> None:
     summary = after.summary if after.id != before.id else {}
     counts = {name: summary.get(name, 0) for name in ("deleted_rows", "updated_rows", "inserted_rows")}
     counted = ", ".join(f"{count:,} rows {name.removesuffix('_rows')}" for name, count in counts.items() if count)
-    otherwise = "rows changed by their keys" if is_keyed(after) else "nothing to change"
-    sentence = counted or ("nothing to change" if after.id == before.id else otherwise)
+    sentence = counted or ("nothing to change" if after.id == before.id else "rows changed by their keys")
     output.print_result({"snapshot": after.id, **counts}, f"{sentence}, snapshot {after.id}", as_json)
