@@ -183,21 +183,19 @@ class DmlJob:
         return False
 
     def _commit(self, outcomes: Sequence[RewriteOutcome]) -> None:
-        total = RewriteOutcome.combine([self.dropped, RewriteOutcome(counts=_inserted_rows(self.added)), *outcomes])
-        counts, added = dict(total.counts), [*self.added, *total.added]
+        total = RewriteOutcome.combine([self.dropped, insertion(self.added), *outcomes])
         if self.unmatched_rows is not None:
-            inserted = stage_rows(self.evolved, self.builders, self.unmatched_rows(total.matched_rows))
-            add_counts(counts, _inserted_rows(inserted))
-            added += inserted
+            unmatched = stage_rows(self.evolved, self.builders, self.unmatched_rows(total.matched_rows))
+            total = RewriteOutcome.combine([total, insertion(unmatched)])
         transaction = self.table.transaction(self.builders, self.commit_id)
-        if self.schema_change is not None and (total.replacements or added):
+        if self.schema_change is not None and (total.replacements or total.added):
             transaction.evolve_schema(self.schema_change)
         transaction.replace_blocks(
             total.replacements, total.staged, total.affected_segment_ids, self._conflicting_blocks, self.operation
         )
-        transaction.append(added)
-        committed = transaction.commit(self.operation, summary=counts)
-        if total.replacements or added:
+        transaction.append(total.added)
+        committed = transaction.commit(self.operation, summary=total.counts)
+        if total.replacements or total.added:
             self.table = committed
 
     def _leaves_rows(self, head: StoredTable) -> bool:
@@ -256,6 +254,7 @@ class _OutcomeBuilder:
         )
 
 
-def _inserted_rows(staged: Sequence[StagedSegment]) -> dict[str, int]:
+def insertion(staged: Sequence[StagedSegment]) -> RewriteOutcome:
+    """The outcome of rows that are added, and take no other's place."""
     row_count = sum(segment.row_count for segment in staged)
-    return {"inserted_rows": row_count} if row_count else {}
+    return RewriteOutcome(counts={"inserted_rows": row_count} if row_count else {}, added=tuple(staged))

@@ -104,7 +104,7 @@ class StatementJobsMixin(TableHandle):
 
         Its edit is by no row if no block is to be rewritten, whatever matches. Used by Spark's jobs.
         """
-        job = self._new_job("merge", spec.predicate(keys), 1)
+        job = self._start_job("merge", spec.predicate(keys), 1)
         job.schema_change = spec.schema_change
         if spec.clauses.not_matched_by_source or all(len(values.values) for values in keys.values()):
             job.edit = spec.match(spec.source_schema.arrow.empty_table())
@@ -116,16 +116,11 @@ class StatementJobsMixin(TableHandle):
         return job
 
     def _start_job(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:
-        self._check_writable()
-        job = self._new_job(operation, where, task_count)
-        job.replans = MAX_REPLANS
-        return job
-
-    def _new_job(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:
         """A job without an edit, on the snapshot that this handle reads."""
+        self._check_writable()
         condition = RowCondition(self._predicate(where), self.engine)
         builders = index_builders(self.snapshot, self.host)
-        return DmlJob(operation, self.stored, builders, condition, task_count=task_count)
+        return DmlJob(operation, self.stored, builders, condition, task_count=task_count, replans=MAX_REPLANS)
 
     def _setter(self, name: str, value: Any) -> Callable[[pa.Table], Any]:
         """From matching rows to their new values."""
@@ -148,7 +143,6 @@ def merge_job(table: StatementJobsMixin, spec: MergeSpec, source: pa.Table) -> D
     """Start a merge whose source fits into memory, here and wherever its tasks run. Raises as ``Table.merge``."""
     merge_rows = spec.match(source)
     job = table.merging(spec, merge_rows.key_values())
-    job.replans = MAX_REPLANS
     if job.edit is not None:
         job.edit = merge_rows
     if spec.clauses.not_matched:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import coalesce, col, concat, lit, spark_partition_id
 
-from fuse_index.operations.dml_job import DmlJob
+from fuse_index.operations.dml_job import DmlJob, insertion
 from fuse_index.operations.rewrite_job import RewriteOutcome, RowNumbers
 from fuse_index.operations.row_edits import EditedBlock, MarkedRows, replace_rows, stage_rows
 from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
@@ -28,7 +28,7 @@ from fuse_index.spark.placement import collect_answers
 from fuse_index.spark.workers import map_in_workers
 from fuse_storage import BlockFrame, Schema, StagedSegment, StoredTable, conform_rows, live_among
 
-_OPERATION, _BLOCK, _ROW = "operation", "block", "row"
+_OPERATION, BLOCK_COLUMN, _ROW = "operation", "block", "row"
 _DELETE = 1
 """Spark's number of it; what has a place and another number gets other values."""
 NEW_ROWS = "+"
@@ -38,7 +38,6 @@ _Batches = Iterator[pa.RecordBatch]
 Slices = Iterator[tuple[str, pa.Table]]
 """Rows, each with the block that it is of."""
 _T = TypeVar("_T")
-_Written = tuple[RewriteOutcome, list[StagedSegment]]
 
 
 @dataclass(frozen=True)
@@ -84,23 +83,23 @@ class ReplaceRows:
         return EditedBlock(rows if counts else None, counts)
 
 
-def stage_changed_rows(
-    job: Sealed[DmlJob], changes: DataFrame, task_count: int
-) -> tuple[list[RewriteOutcome], list[list[StagedSegment]]]:
+def stage_changed_rows(job: Sealed[DmlJob], changes: DataFrame, task_count: int) -> list[RewriteOutcome]:
     """Write the blocks in which rows change, and the rows that are new; nobody sees them yet.
 
     Raises SchemaError for values that do not fit, and what Spark raises of the rows.
     """
-    written = run_by_block(changes, task_count, partial(_write_groups, job))
-    return [outcome for outcome, _ in written], [staged for _, staged in written]
+    return [outcome.open() for outcome in run_by_block(changes, task_count, partial(_write_groups, job))]
 
 
-def run_by_block(changes: DataFrame, task_count: int, write: Callable[[Iterable[tuple[str, Slices]]], _T]) -> list[_T]:
+def run_by_block(
+    changes: DataFrame, task_count: int, write: Callable[[Iterable[tuple[str, Slices]]], _T]
+) -> list[Sealed[_T]]:
     """Give each task the changes of some blocks, block by block, and get what it makes of them."""
     new_rows = concat(lit(NEW_ROWS), spark_partition_id())
-    placed = changes.withColumn(_BLOCK, coalesce(col(_BLOCK), new_rows))
-    grouped = placed.repartition(task_count, _BLOCK).sortWithinPartitions(_BLOCK, _ROW)
-    return [each.open() for each in collect_answers(map_in_workers(grouped, _in_task(write), ANSWER_SCHEMA))]
+    placed = changes.withColumn(BLOCK_COLUMN, coalesce(col(BLOCK_COLUMN), new_rows))
+    order = [name for name in (BLOCK_COLUMN, _ROW) if name in changes.columns]
+    grouped = placed.repartition(task_count, BLOCK_COLUMN).sortWithinPartitions(*order)
+    return collect_answers(map_in_workers(grouped, _in_task(write), ANSWER_SCHEMA))
 
 
 def _in_task(write: Callable[[Iterable[tuple[str, Slices]]], _T]) -> Callable[[_Batches], _Batches]:
@@ -112,11 +111,11 @@ def _in_task(write: Callable[[Iterable[tuple[str, Slices]]], _T]) -> Callable[[_
     return run
 
 
-def _write_groups(sealed: Sealed[DmlJob], groups: Iterable[tuple[str, Slices]]) -> _Written:
+def _write_groups(sealed: Sealed[DmlJob], groups: Iterable[tuple[str, Slices]]) -> RewriteOutcome:
     """Write what became of the rows of each block; the new ones go apart, and are not held in memory."""
     job = sealed.open()
     blocks, positions, evolved = job.table.blocks(), BlockPlaces(job.table), job.evolved
-    names, added = evolved.snapshot.schema.names, []
+    names, added = evolved.snapshot.schema.names, list[StagedSegment]()
 
     def edits() -> Iterator[tuple[BlockFrame, int, ReplaceRows]]:
         for name, slices in groups:
@@ -128,7 +127,7 @@ def _write_groups(sealed: Sealed[DmlJob], groups: Iterable[tuple[str, Slices]]) 
                 block = blocks.take(np.array([position], np.int64))
                 yield block, 0, replace(_edit(rows, evolved.snapshot.schema), live=live_among(block, 0))
 
-    return job.run_edits(edits()), added
+    return RewriteOutcome.combine([job.run_edits(edits()), insertion(added)])
 
 
 class BlockPlaces:
@@ -163,7 +162,7 @@ def _edit(rows: pa.Table, schema: Schema) -> ReplaceRows:
 
 def table_columns(rows: pa.Table, names: list[str]) -> pa.Table:
     """The columns of the table, which follow those that say where a row lies."""
-    return rows.drop_columns([_OPERATION, _BLOCK, _ROW]).rename_columns(names)
+    return rows.drop_columns([_OPERATION, BLOCK_COLUMN, _ROW]).rename_columns(names)
 
 
 def _without_scheme(path: str) -> str:
@@ -178,7 +177,7 @@ def _without_scheme(path: str) -> str:
 def _slices_by_block(batches: _Batches) -> Slices:
     """Cut batches that are sorted by block, so that each slice is of one block, whose name comes with it."""
     for batch in batches:
-        names = batch.column(_BLOCK)
+        names = batch.column(BLOCK_COLUMN)
         codes = np.asarray(names.dictionary_encode().indices)
         starts = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist()]
         for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):

@@ -143,7 +143,8 @@ def stage_in_tasks(job: Sealed[DmlJob], rows: DataFrame) -> list[Sealed[list[Sta
 
 def write_in_tasks(write: RowWrite[_Staged], rows: DataFrame) -> list[TaskRows[_Staged]]:
     """What tasks have of rows that come, for the write to commit."""
-    return [answer.open() for answer in map_tasks(rows, partial(_write_batches, Sealed(write)))]
+    sealed = Sealed(write)
+    return [answer.open() for answer in map_tasks(rows, lambda batches: Sealed(sealed.open().write(batches)))]
 
 
 def map_tasks(rows: DataFrame, write: Callable[[Iterator[pa.RecordBatch]], Sealed[_Answer]]) -> list[Sealed[_Answer]]:
@@ -213,6 +214,7 @@ def recluster(
 _Plan = tuple[Sealed[_Job], list[Sealed[RewriteTask]] | None]
 """A job and the tasks of its next commit; None after its last. It arrives as a list."""
 _StepsCallback = Callable[[Sequence[Sequence[int]]], None]
+_RunTasks = Callable[[Sealed[Any], list[Sealed[RewriteTask]]], list[Sealed[RewriteOutcome]]]
 
 
 def run_dml_job(
@@ -220,9 +222,13 @@ def run_dml_job(
     start: Callable[[], RewriteJob],
     max_tasks: int,
     on_commit: _StepsCallback = lambda steps: None,
+    run: _RunTasks | None = None,
 ) -> None:
-    """Start a job and plan it where the table can be reached, and run it to its end."""
-    _run_tasks(spark, run_where_reachable(spark, lambda: _plan(start(), max_tasks)), max_tasks, on_commit)
+    """Start a job and plan it where the table can be reached, and run it to its end.
+
+    ``run``: what is done of its tasks before each commit; by default each task runs by itself.
+    """
+    _run_tasks(spark, run_where_reachable(spark, lambda: _plan(start(), max_tasks)), max_tasks, on_commit, run)
 
 
 def _run_tasks(
@@ -230,6 +236,7 @@ def _run_tasks(
     plan: _Plan[RewriteJob],
     max_tasks: int,
     on_commit: _StepsCallback = lambda steps: None,
+    run: _RunTasks | None = None,
 ) -> None:
     """Run tasks in executors and commit what they wrote, until the job plans no more.
 
@@ -237,7 +244,7 @@ def _run_tasks(
     """
     job, tasks = plan
     while tasks is not None:
-        outcomes = run_as_tasks(spark, partial(_run_task, job), tasks)
+        outcomes = run(job, tasks) if run else run_as_tasks(spark, partial(_run_task, job), tasks)
         (job, tasks), steps, problems = run_where_reachable(spark, partial(_commit_and_plan, job, outcomes, max_tasks))
         warn_of_problems(problems)
         on_commit(steps)
@@ -291,7 +298,3 @@ def _write_task(
 def _stage_batches(sealed_job: Sealed[DmlJob], batches: Iterable[pa.RecordBatch]) -> Sealed[list[StagedSegment]]:
     job = sealed_job.open()
     return Sealed(stage_rows(job.evolved, job.builders, batches, job.condition))
-
-
-def _write_batches(write: Sealed[RowWrite[_Staged]], batches: Iterable[pa.RecordBatch]) -> Sealed[TaskRows[_Staged]]:
-    return Sealed(write.open().write(batches))

@@ -47,6 +47,7 @@ class HeapStatement(Statement):
         write.commit(tasks)
 
     def insert_unmatched(self) -> None:
+        """Add rows that the table lacks: unlike an append, this has read the table."""
         job = self._start("merge", self.condition)
         staged = stage_in_tasks(
             Sealed(replace(job, condition=RowCondition(None, job.condition.engine))), self._rows_to_add()
@@ -59,9 +60,11 @@ class HeapStatement(Statement):
         after_commit(job.table, ())
 
     def overwrite(self) -> None:
+        """Replace rows by others."""
         overwrite_rows(self.spark, lambda: self._start_overwrite(self.condition), self._rows_to_add(), self.task_count)
 
     def overwrite_partitions(self) -> None:
+        """Replace the partitions that rows come for; all rows, in a table that has none."""
         spec = PartitionSpec.from_snapshot(self.table.snapshot)
         if spec is None:
             return self.overwrite()
@@ -75,6 +78,7 @@ class HeapStatement(Statement):
             run_dml_job(self.spark, lambda: job, self.task_count)
 
     def delete(self) -> None:
+        """Delete the rows of the condition, which is evaluable here."""
         run_dml_job(self.spark, lambda: self.table.deleting(self.condition), self.task_count)
 
     def change_rows(self, operation: str) -> None:
@@ -82,9 +86,8 @@ class HeapStatement(Statement):
         job, rows = self._start(operation, self.condition), self.dataframe()
         while True:
             read = job.table
-            outcomes, inserted = stage_changed_rows(Sealed(job), rows, self.task_count)
+            outcomes = stage_changed_rows(Sealed(job), rows, self.task_count)
             self.check_awaited()
-            job.added = list(chain.from_iterable(inserted))
             if not job.commit(outcomes):
                 break
             rows = self._moved_rows(rows, read, job.table)

@@ -7,7 +7,6 @@ two.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -15,7 +14,6 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.errors import InputError
-from fuse_index.indexes.registry import Host
 from fuse_index.spark.answers import Sealed
 from fuse_index.spark.jobs.changed_rows import (
     NEW_ROWS,
@@ -54,7 +52,7 @@ class KeyedStatement(Statement):
         write.commit(tasks)
 
     def insert_unmatched(self) -> None:
-        self._commit([task.open() for task in map_tasks(self.dataframe(), partial(_read_new, Sealed(self._target)))])
+        self._commit([task.open() for task in map_tasks(self.dataframe(), partial(_read_new, self._target))])
 
     def overwrite(self) -> None:
         """Fill a table that has no rows, as Spark does with one that it makes anew. Raises InputError for others."""
@@ -72,11 +70,12 @@ class KeyedStatement(Statement):
 
     def change_rows(self, operation: str) -> None:
         """Put and delete the rows that change. Raises InputError for a key that changes, or that is there already."""
-        self._commit(run_by_block(self.dataframe(), self.task_count, partial(_read_groups, Sealed(self._target))))
+        read = partial(_read_groups, self._target)
+        self._commit([task.open() for task in run_by_block(self.dataframe(), self.task_count, read)])
 
     @property
-    def _target(self) -> KeyedTable:
-        return KeyedTable(self.evolved, self.table.host)
+    def _target(self) -> Sealed[Table]:
+        return Sealed(Table(self.evolved, self.table.host))
 
     def _put_rows(self) -> tuple[KeyedWrite, list[TaskPuts]]:
         rows, snapshot = self.dataframe(), self.evolved.snapshot
@@ -99,15 +98,7 @@ def _not_overwritten() -> InputError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class KeyedTable:
-    """A table with a primary key at the state that a statement reads. Picklable."""
-
-    stored: StoredTable
-    host: Host
-
-
-def _read_new(sealed: Sealed[KeyedTable], batches: Iterable[pa.RecordBatch]) -> Sealed[TaskPuts]:
+def _read_new(sealed: Sealed[Table], batches: Iterable[pa.RecordBatch]) -> Sealed[TaskPuts]:
     table, rows = sealed.open(), [pa.Table.from_batches([batch]) for batch in batches]
     stored = table.stored
     puts = pa.concat_tables(rows) if rows else stored.snapshot.schema.arrow.empty_table()
@@ -115,7 +106,7 @@ def _read_new(sealed: Sealed[KeyedTable], batches: Iterable[pa.RecordBatch]) -> 
     return Sealed(hand_over(puts, no_keys(stored.snapshot), stored))
 
 
-def _read_groups(sealed: Sealed[KeyedTable], groups: Iterable[tuple[str, Slices]]) -> TaskPuts:
+def _read_groups(sealed: Sealed[Table], groups: Iterable[tuple[str, Slices]]) -> TaskPuts:
     """The puts and deletes of a task, which holds them in memory."""
     table = sealed.open()
     stored, snapshot = table.stored, table.stored.snapshot
@@ -146,13 +137,13 @@ def _read_keys(table: StoredTable, number: int, rows: np.ndarray) -> pa.Table:
     return storage.conform_rows(found.take(pa.array(places)), storage.key_schema_of(table.snapshot))
 
 
-def _check_new(table: KeyedTable, rows: pa.Table) -> None:
+def _check_new(table: Table, rows: pa.Table) -> None:
     """Raise InputError for a key that the table has, RepeatedKey for one that comes twice."""
     key = list(table.stored.snapshot.key)
     keys = storage.conform_rows(rows.select(key), storage.key_schema_of(table.stored.snapshot))
     storage.check_keys_once(keys, key)
     for start in range(0, len(keys), _KEYS_AT_ONCE):
-        found = Table(table.stored, table.host).lookup(keys.slice(start, _KEYS_AT_ONCE), key)
+        found = table.lookup(keys.slice(start, _KEYS_AT_ONCE), key)
         if len(found):
             raise InputError(
                 f"a row of the key {found.slice(0, 1).to_pylist()[0]} is there already, and would be two: compare the "

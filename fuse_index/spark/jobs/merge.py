@@ -12,35 +12,33 @@ from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.errors import PythonException
 from pyspark.sql.functions import col, lit
 
-from fuse_index.after_commit import after_commit
-from fuse_index.indexes.builder import recorded_warnings
 from fuse_index.indexes.registry import Host
-from fuse_index.operations.dml_job import MAX_REPLANS, DmlJob
+from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.merge_clauses import MergeClauseSpec
 from fuse_index.operations.merge_match import MAX_KEYS_IN_PREDICATE, KeyValues, MergeSpec
-from fuse_index.operations.rewrite_job import RewriteOutcome
-from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed
-from fuse_index.spark.jobs.dml import DmlTarget, run_dml_job, warn_of_problems
+from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask
+from fuse_index.spark.answers import Sealed
+from fuse_index.spark.jobs.changed_rows import BLOCK_COLUMN, run_by_block
+from fuse_index.spark.jobs.dml import DmlTarget, map_tasks, run_dml_job
 from fuse_index.spark.jobs.merge_tasks import (
-    BLOCK_COLUMN,
     conform_source,
     edit_blocks,
-    number_blocks,
+    name_blocks,
     read_block_keys,
     stage_inserts,
 )
-from fuse_index.spark.placement import collect_answers, run_where_reachable
+from fuse_index.spark.placement import run_where_reachable
 from fuse_index.spark.schemas import all_nullable, to_arrow_schema, to_spark_schema
 from fuse_index.spark.workers import map_in_workers, worker_problems_explained
 from fuse_index.statements.jobs import merge_job
+from fuse_index.statements.row_store import MergeClauseSpecs
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
-from fuse_storage import SchemaError, StagedSegment
+from fuse_storage import SchemaError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -50,8 +48,6 @@ MAX_ROWS_IN_TASKS = 1000
 _SCHEMA_REFUSAL = re.compile(r"fuse_storage\.errors\.SchemaError: (.+)")
 _Batches = Iterator[pa.RecordBatch]
 _Spec = Sealed[tuple[Table, MergeSpec]]
-_Written = tuple[Sealed[DmlJob], list[Sealed[RewriteOutcome]], list[Sealed[list[StagedSegment]]]]
-"""A job without an edit, what became of its blocks, and the rows that are added."""
 
 
 @check_arguments
@@ -75,17 +71,13 @@ def merge(
     sealed, columns, key_columns = run_where_reachable(
         spark, lambda: _check_merge(to.open(), rows_schema, on, clauses, merge_schema)
     )
-    rows = MergeSource(spark, sealed, columns.schema, key_columns, to.task_count)
+    rows = MergeSource(spark, sealed, clauses, columns.schema, key_columns, to.task_count)
     rows.load(source)
     if (few := rows.collect_few()) is not None:
-        run_dml_job(spark, lambda: _start_merge(sealed, few), to.task_count)
-        return
-    for replans in range(MAX_REPLANS, -1, -1):
-        moved, problems = run_where_reachable(spark, partial(_commit, rows.spec, rows.run(), replans))
-        if moved is None:
-            return warn_of_problems(problems)
-        rows.spec = moved
-    return None
+        run_dml_job(spark, lambda: _start_small(sealed, few), to.task_count)
+    else:
+        keys = rows.key_values()
+        run_dml_job(spark, lambda: _start_large(sealed, keys), to.task_count, run=rows.run)
 
 
 def _check_merge(
@@ -103,11 +95,13 @@ class MergeSource:
         self,
         spark: SparkSession,
         spec: _Spec,
+        clauses: MergeClauseSpecs,
         schema: pa.Schema,
         key_columns: Sequence[str],
         task_count: int,
     ) -> None:
         self.spark, self.spec, self.schema, self.task_count = spark, spec, schema, task_count
+        self.clauses = clauses
         self.names = [f"c{number}" for number in range(len(schema))]
         self.keys = [self.names[schema.names.index(name)] for name in key_columns]
         self.key_columns = list(key_columns)
@@ -136,37 +130,30 @@ class MergeSource:
         found = self.rows.limit(MAX_ROWS_IN_TASKS + 1).toArrow()
         return found.rename_columns(self.schema.names) if len(found) <= MAX_ROWS_IN_TASKS else None
 
-    def run(self) -> _Written:
-        """Write all that changes; nobody sees it yet."""
-        spec, keys, task_count = self.spec, self._key_values(), self.task_count  # tasks cannot have the session
-        job, block_numbers, clauses = run_where_reachable(self.spark, lambda: _plan_merge(spec, keys, task_count))
-        shares = [share.tolist() for share in np.array_split(block_numbers, task_count) if len(share)]
-        blocks = self._block_keys(job, shares)
+    def run(self, job: Sealed[DmlJob], tasks: list[Sealed[RewriteTask]]) -> list[Sealed[RewriteOutcome]]:
+        """Write all that changes in the blocks of these tasks, and what is new; nobody sees it yet."""
+        spec, names = self.spec, self.schema.names  # tasks cannot have the session
+        matched, not_matched, not_matched_by_source = self.clauses
+        outcomes: list[Sealed[RewriteOutcome]] = []
+        blocks = self._block_keys(job, tasks)
         try:
             by_key = reduce(lambda left, right: left & right, map(self._same_key, self.keys))
-            outcomes: list[Sealed[RewriteOutcome]] = []
-            if shares and (clauses["matched"] or clauses["not_matched_by_source"]):
-                grouped = blocks.join(self.rows, by_key).select(BLOCK_COLUMN, *self.names)
-                if clauses["not_matched_by_source"]:
-                    grouped = grouped.union(self._markers(shares))
-                grouped = grouped.repartition(self.task_count, BLOCK_COLUMN).sortWithinPartitions(BLOCK_COLUMN)
-                outcomes = collect_answers(
-                    map_in_workers(grouped, edit_blocks(job, spec, self.schema.names), ANSWER_SCHEMA)
-                )
-            inserted: list[Sealed[list[StagedSegment]]] = []
-            if clauses["not_matched"]:
+            if tasks and (matched or not_matched_by_source):
+                changes = blocks.join(self.rows, by_key).select(BLOCK_COLUMN, *self.names)
+                if not_matched_by_source:
+                    changes = changes.union(self._markers(tasks))
+                outcomes += run_by_block(changes, self.task_count, partial(edit_blocks, job, spec, names))
+            if not_matched:
                 others = self.rows.join(blocks, by_key, "left_anti").coalesce(self.task_count)
-                inserted = collect_answers(
-                    map_in_workers(others, stage_inserts(job, spec, self.schema.names), ANSWER_SCHEMA)
-                )
+                outcomes += map_tasks(others, partial(stage_inserts, job, spec, names))
         finally:
             blocks.unpersist()
-        return job, outcomes, inserted
+        return outcomes
 
     def _same_key(self, name: str) -> Column:
         return col(f"t{name}") == col(name)
 
-    def _key_values(self) -> dict[str, pa.Table]:
+    def key_values(self) -> dict[str, pa.Table]:
         """By column of the key, its distinct values as a column or, where there are too many, two for the bounds."""
         whole = reduce(lambda rows, name: rows.where(col(name).isNotNull()), self.keys, self.rows)
         found = {}
@@ -177,60 +164,36 @@ class MergeSource:
             found[column] = values
         return found
 
-    def _block_keys(self, job: Sealed[DmlJob], shares: Sequence[Sequence[int]]) -> DataFrame:
+    def _block_keys(self, job: Sealed[DmlJob], tasks: Sequence[Sealed[RewriteTask]]) -> DataFrame:
         """The keys of each block that may have matching rows, each once for a block. They are read once."""
         types = to_spark_schema(
             pa.schema(
-                [(BLOCK_COLUMN, pa.int64())]
+                [(BLOCK_COLUMN, pa.string())]
                 + [(f"t{name}", self.schema.field(self.names.index(name)).type) for name in self.keys]
             )
         )
-        count = len(shares)
-        shared = self.spark.range(0, count, 1, max(count, 1))
-        return map_in_workers(shared, read_block_keys(job, self.spec, shares, types.names), types).persist()
+        count = len(tasks)
+        numbers = self.spark.range(0, count, 1, max(count, 1))
+        return map_in_workers(numbers, read_block_keys(job, self.spec, tasks, types.names), types).persist()
 
-    def _markers(self, shares: Sequence[Sequence[int]]) -> DataFrame:
+    def _markers(self, tasks: Sequence[Sealed[RewriteTask]]) -> DataFrame:
         """A row without a source for each block, so that a task sees all blocks, also those that nothing matches."""
-        count = len(shares)
-        numbers = map_in_workers(self.spark.range(0, count, 1, count), number_blocks(shares), f"{BLOCK_COLUMN} bigint")
+        count = len(tasks)
+        numbers = map_in_workers(self.spark.range(0, count, 1, count), name_blocks(tasks), f"{BLOCK_COLUMN} string")
         empty = [lit(None).cast(field.dataType).alias(field.name) for field in self.types]
         return numbers.select(BLOCK_COLUMN, *empty)
 
 
-def _start_merge(spec: _Spec, source: pa.Table) -> DmlJob:
+def _start_small(spec: _Spec, source: pa.Table) -> DmlJob:
     table, merge_ = spec.open()
     return merge_job(table, merge_, source)
 
 
-def _plan_merge(
-    spec: _Spec, keys: dict[str, pa.Table], task_count: int
-) -> tuple[Sealed[DmlJob], list[int], dict[str, bool]]:
-    """Start the job: give it, the blocks that it is about, and which clauses there are."""
+def _start_large(spec: _Spec, keys: dict[str, pa.Table]) -> DmlJob:
     table, merge_ = spec.open()
     values = {}
     for name, found in keys.items():
         columns = [column.cast(merge_.source_schema.find([name]).type) for column in found.columns]
         is_range = len(columns) > 1
         values[name] = KeyValues(pa.chunked_array([c for column in columns for c in column.chunks]), is_range)
-    job = table.merging(merge_, values)
-    numbers = [number for task in job.plan_tasks(task_count) for number in task.block_numbers]
-    names = ("matched", "not_matched", "not_matched_by_source")
-    return Sealed(job), numbers, {name: bool(getattr(merge_.clauses, name)) for name in names}
-
-
-def _commit(spec: _Spec, written: _Written, replans: int) -> tuple[_Spec | None, list[str]]:
-    """Commit, and give warnings; or, if others moved the rows meanwhile, the merge on the state in which they lie now.
-
-    ``replans``: how often that may yet be; then it is a Conflict.
-    """
-    sealed_job, outcomes, inserted = written
-    job = sealed_job.open()
-    job.replans = replans
-    for segments in inserted:
-        job.add_staged(segments.open())
-    if job.commit([outcome.open() for outcome in outcomes]):
-        table, merge_ = spec.open()
-        return Sealed((Table(job.table, table.host, table.context), merge_)), []
-    with recorded_warnings() as problems:
-        after_commit(job.table, ())
-    return None, list(problems)
+    return table.merging(merge_, values)

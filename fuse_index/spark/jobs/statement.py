@@ -6,7 +6,6 @@ that change. Which blocks it reads for that, indexes have told its scan.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,9 +27,10 @@ _TASKS_PER_SLOT = 4
 
 
 @dataclass(frozen=True)
-class Statement(ABC):
+class Statement:
     """A statement on a table, by a condition, None for all rows, and with rows under a number, empty if there are none.
 
+    A ``HeapStatement`` or a ``KeyedStatement``, which have a method for each change that ``RowStatement.java`` names.
     ``step``: to the columns that its rows have, if these are others than the table's; it is of the same commit. What it
     writes becomes visible in its last step, and not at all if nobody waits for it any more.
     """
@@ -41,30 +41,6 @@ class Statement(ABC):
     condition: Predicate | None
     step: SchemaChange | None
     planner: SnapshotPlanner
-
-    @abstractmethod
-    def append(self) -> None:
-        """Add rows."""
-
-    @abstractmethod
-    def insert_unmatched(self) -> None:
-        """Add rows that the table lacks: unlike an append, this has read the table."""
-
-    @abstractmethod
-    def overwrite(self) -> None:
-        """Replace rows by others."""
-
-    @abstractmethod
-    def overwrite_partitions(self) -> None:
-        """Replace the partitions that rows come for; all rows, in a table that has none."""
-
-    @abstractmethod
-    def delete(self) -> None:
-        """Delete the rows of the condition, which is evaluable here."""
-
-    @abstractmethod
-    def change_rows(self, operation: str) -> None:
-        """Do what rows say that change: see ``changed_rows``."""
 
     def is_evaluable(self) -> bool:
         """Whether the rows of the condition are known here as Spark knows them, and Spark raises on none."""

@@ -128,8 +128,8 @@ def test_a_merge_whose_rows_were_moved_meanwhile_finds_them_again(
         table.append([{"id": row_id, "kind": "small", "at": None} for row_id in range(start, start + 5)])
     copy, real, runs = table.clone(str(tmp_path / "copy")), MergeSource.run, list[int]()
 
-    def run(source: MergeSource) -> Any:
-        written = real(source)
+    def run(source: MergeSource, *given: Any) -> Any:
+        written = real(source, *given)
         if not runs:
             fuse.open_table(table.stored.store.url).compact()
         runs.append(len(runs))
