@@ -35,7 +35,7 @@ class HeapTarget:
     hot: bool | None = None
 
     def check(self, overwrite: bool) -> None:
-        """Whatever is asked for may be written."""
+        """Allow every way to write."""
 
     def schema_change(self, table: StoredTable) -> SchemaChange | None:
         """The step that makes the columns fit, as the table is by now. Raises SchemaError, DefinitionError."""
