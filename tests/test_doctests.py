@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import fuse_index as fuse
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"fuse_storage": ROOT, "fuse_index": ROOT, "fuse_plugins": ROOT / "plugins"}
 
@@ -26,7 +28,10 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("module", modules_with_examples())
 def test_examples_in_docstrings_are_true(module):
-    result = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE)
+    """Examples know ``fuse``, as every page imports it."""
+    found = importlib.import_module(module)
+
+    result = doctest.testmod(found, optionflags=doctest.NORMALIZE_WHITESPACE, extraglobs={"fuse": fuse})
 
     assert result.attempted > 0
     assert result.failed == 0
