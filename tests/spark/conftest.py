@@ -17,6 +17,10 @@ from tests.spark.plain import FILES, Judge, by_id, read, rows, write
 os.environ.setdefault(
     "JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:NewRatio=1"
 )
+# Python workers, of these JVMs and of their executors, are forked with their imports done.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(Path(__file__).parent / "python_path"), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
 
 
 MANY_CASES = 4

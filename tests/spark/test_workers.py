@@ -100,3 +100,20 @@ def test_what_spark_says_of_its_workers_is_a_sentence_too(spark: SparkSession) -
         spark.range(1).mapInArrow(lacking, "id long").collect()
     with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"), worker_problems_explained():
         spark.sql("SELECT 1 / id FROM range(1)").collect()
+
+
+EARLY = """
+import os, sitecustomize, sys
+sitecustomize.import_early(sys.argv[1])
+print(sitecustomize.__file__, len(os.listdir("/proc/self/task")), *sys.modules)
+"""
+
+
+@pytest.mark.parametrize("worker", ["pyspark.worker", "pyspark.sql.worker.write_into_data_source"])
+def test_a_daemon_that_imports_early_has_one_thread_when_it_forks(worker: str) -> None:
+    done = subprocess.run([sys.executable, "-c", EARLY, worker], capture_output=True, text=True)
+
+    file, threads, *modules = done.stdout.split()
+    assert file == str(Path(__file__).parent / "python_path" / "sitecustomize.py")
+    assert threads == "1"
+    assert {"pandas", "pyarrow", "fuse_index.table", worker} <= set(modules)
