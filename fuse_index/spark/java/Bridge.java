@@ -10,9 +10,7 @@ import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.rules.*;
 import fuse_index.spark.java.write.*;
 import java.io.IOException;
-import java.lang.reflect.Field;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.parser.ParseException;
@@ -46,9 +44,7 @@ public class Bridge {
   @SuppressWarnings("unchecked")
   public void catalog(Object session, String name, String callbackKey) throws ReflectiveOperationException {
     CatalogManager manager = ((SparkSession) session).sessionState().catalogManager();
-    Field catalogs = manager.getClass().getDeclaredField("catalogs");
-    catalogs.setAccessible(true);
-    HashMap<String, CatalogPlugin> loaded = (HashMap<String, CatalogPlugin>) catalogs.get(manager);
+    HashMap<String, CatalogPlugin> loaded = (HashMap<String, CatalogPlugin>) Versions.field(manager, "catalogs").get(manager);
     synchronized (manager) {
       loaded.put(name, new FuseCatalog((SparkSession) session, name, callbackKey));
     }
@@ -71,10 +67,7 @@ public class Bridge {
   }
 
   private static boolean isCommand(LogicalPlan plan) {
-    if (plan instanceof Command || plan instanceof ParsedStatement || plan instanceof ExecutableDuringAnalysis) return true;
-    // Classes that not each version of Spark has: EXECUTE IMMEDIATE, scripts, and what a command that has run leaves.
-    String name = plan.getClass().getSimpleName();
-    if (name.indexOf("ExecuteImmediate") >= 0 || name.startsWith("Compound") || name.equals("CommandResult")) return true;
+    if (plan instanceof Command || plan instanceof ParsedStatement || plan instanceof ExecutableDuringAnalysis || Versions.runsInAnalysis(plan)) return true;
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (isCommand(child)) return true;
     return false;
   }

@@ -3,14 +3,8 @@ package fuse_index.spark.java.aggregate;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
-import fuse_index.spark.java.rules.*;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -29,15 +23,6 @@ import org.apache.spark.sql.types.DataTypes;
 
 /** An Aggregate of a plan, over a scan of one of our tables with nothing but projections and filters in between. */
 public class AggregateQuery {
-  /** Replaces references to aliases by the expressions that these name. */
-  public static class InlineAliases extends NodeRewrite<Expression> {
-    private final Map<ExprId, Expression> aliases;
-
-    public InlineAliases(Map<ExprId, Expression> aliases) { this.aliases = aliases; }
-
-    protected Object rewrite(Object node) { return node instanceof Attribute ? aliases.get(((Attribute) node).exprId()) : null; }
-  }
-
   public final Aggregate plan;
   /** The plan that scans the table, and its scan. */
   public final LogicalPlan relation;
@@ -70,7 +55,7 @@ public class AggregateQuery {
   /** The query, be it one that Python can be asked or not; null for a node that is no aggregate right over our table. */
   public static AggregateQuery overFuseTable(Object node) {
     if (!(node instanceof Aggregate)) return null;
-    LogicalPlan relation = belowProjections((Aggregate) node);
+    LogicalPlan relation = Trees.below(((Aggregate) node).child());
     FuseScan scan = FuseScan.below(relation);
     if (scan == null || scan.isRestricted()) return null;
     AggregateQuery query = new AggregateQuery((Aggregate) node, relation, scan);
@@ -81,22 +66,15 @@ public class AggregateQuery {
     return query;
   }
 
-  /** The plan that an aggregate is over, but for projections and filters. */
-  public static LogicalPlan belowProjections(Aggregate aggregate) {
-    LogicalPlan below = aggregate.child();
-    while (below instanceof Project || below instanceof Filter) below = (LogicalPlan) below.children().head();
-    return below;
-  }
-
   private void addPlansFromScanUp(LogicalPlan plan) {
     if (!(plan instanceof Project) && !(plan instanceof Filter)) return;
-    addPlansFromScanUp((LogicalPlan) plan.children().head());
+    addPlansFromScanUp(Trees.child(plan));
     if (plan instanceof Filter) addFilters(((Filter) plan).condition());
     else addAliases(((Project) plan).projectList());
   }
 
   private void addFilters(Expression condition) {
-    for (Expression conjunct : ImpliedFilter.conjuncts(condition)) {
+    for (Expression conjunct : Trees.conjuncts(condition)) {
       filters.add(inlineAliases(conjunct));
       if (!conjunct.deterministic()) refusal = "a condition is not deterministic";
       if (SubqueryExpression.hasSubquery(conjunct)) refusal = "a condition has a subquery, whose result is not known yet";
@@ -131,7 +109,7 @@ public class AggregateQuery {
 
   public AggregateFunction measureFunction(int measure) { return ((AggregateExpression) measures.get(measure)).aggregateFunction(); }
 
-  private Expression inlineAliases(Expression expression) { return (Expression) expression.transformDown(new InlineAliases(aliases)); }
+  private Expression inlineAliases(Expression expression) { return Trees.inline(aliases, expression); }
 
   /** The group of this number, over the table's own columns. */
   public Expression group(int number) { return inlineAliases((Expression) plan.groupingExpressions().apply(number)); }

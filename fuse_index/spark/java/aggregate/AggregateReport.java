@@ -3,8 +3,7 @@ package fuse_index.spark.java.aggregate;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
-import java.util.LinkedHashSet;
-import java.util.Set;
+import java.util.*;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -28,7 +27,7 @@ public class AggregateReport {
     } else if (query != null) {
       lines.add(jsonLine(query, query.request(), false));
     } else if (plan instanceof Aggregate) {
-      String between = AggregateQuery.belowProjections((Aggregate) plan).nodeName();
+      String between = Trees.below(((Aggregate) plan).child()).nodeName();
       reportTooFar(plan.children(), "it is not right over the table: " + between + " is in between", lines);
     }
     walkAll(plan.children(), lines);

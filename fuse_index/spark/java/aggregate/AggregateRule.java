@@ -8,10 +8,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * An optimizer rule that puts stored aggregate states in the place of an aggregate over one of our tables. An aggregate that
- * cannot be answered so, or fails on the way, stays as it was.
+ * Puts stored aggregate states in the place of an aggregate over one of our tables. An aggregate that cannot be answered so, or fails
+ * on the way, stays as it was.
  */
-public class AggregateRule<P extends TreeNode<?>> extends PlanRule<P> {
+public class AggregateRule<P extends TreeNode<?>> extends SafeRule<P> {
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
 
   public static class AnswerAggregates extends NodeRewrite<LogicalPlan> {
@@ -21,14 +21,9 @@ public class AggregateRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
   }
 
-  protected LogicalPlan rewrite(LogicalPlan plan) {
-    try {
-      return plan.isStreaming() ? plan : (LogicalPlan) plan.transformDown(new AnswerAggregates());
-    } catch (Throwable failure) {
-      LOG.warn("no aggregate is answered by indexes: " + failure);
-      return plan;
-    }
-  }
+  public AggregateRule() { super("no aggregate is answered by indexes"); }
+
+  protected LogicalPlan improve(LogicalPlan plan) { return (LogicalPlan) plan.transformDown(new AnswerAggregates()); }
 
   /** Asks for the groups as they are, and then for columns of which Spark makes them. */
   private static LogicalPlan tryAnswer(AggregateQuery original) {

@@ -2,16 +2,10 @@ package fuse_index.spark.java.aggregate;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.Coalesce;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
@@ -38,7 +32,6 @@ import org.apache.spark.sql.execution.arrow.ArrowConverters$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
@@ -91,19 +84,6 @@ public class AggregateStates {
     }
   }
 
-  /** Reads only the blocks of which no state is stored. */
-  public static class RestrictScan extends NodeRewrite<LogicalPlan> {
-    private final AggregateQuery query;
-    private final FuseScan remaining;
-
-    public RestrictScan(AggregateQuery query, FuseScan remaining) {
-      this.query = query;
-      this.remaining = remaining;
-    }
-
-    protected Object rewrite(Object node) { return node == query.relation ? remaining.replaceIn(query.relation) : null; }
-  }
-
   private final AggregateQuery query;
   private final byte[] reply;
   private final List<Integer> firstPartOfMeasure = new ArrayList<Integer>();
@@ -147,9 +127,7 @@ public class AggregateStates {
     }
     LogicalPlan all = states;
     if (anyToScan) {
-      List<LogicalPlan> both = new ArrayList<LogicalPlan>(Collections.singletonList(states));
-      both.add(scanRemaining(scanMask));
-      all = new Union(ScalaLists.toScala(both), false, false);
+      all = new Union(ScalaLists.of(states, scanRemaining(scanMask)), false, false);
       columns = ScalaLists.toJava(all.output());
     }
     return checkOutput(aggregate(ScalaLists.toScala(columns.subList(0, groupCount())), resultColumns(columns, true), all));
@@ -157,27 +135,26 @@ public class AggregateStates {
 
   private LogicalPlan scanRemaining(byte[] scanMask) {
     FuseScan remaining = query.scan.restrictedTo(scanMask);
-    LogicalPlan rows = (LogicalPlan) query.plan.child().transformDown(new RestrictScan(query, remaining));
+    LogicalPlan rows = Trees.replace(query.plan.child(), query.relation, remaining.replaceIn(query.relation));
     List<NamedExpression> columns = new ArrayList<NamedExpression>();
     for (int i = 0; i < rowExpressions.size(); i++) {
-      columns.add(alias((Expression) rowExpressions.get(i), columnName(i), NamedExpression$.MODULE$.newExprId()));
+      columns.add(column((Expression) rowExpressions.get(i), i));
     }
     return aggregate(query.plan.groupingExpressions(), ScalaLists.toScala(columns), rows);
   }
 
-  /** By position, because Aggregate may gain parameters between versions of Spark: these are its first. */
   private LogicalPlan aggregate(Object keys, Object results, LogicalPlan child) {
-    Object[] arguments = new Object[query.plan.productArity()];
-    for (int i = 0; i < arguments.length; i++) {
-      arguments[i] = i == 0 ? keys : i == 1 ? results : i == 2 ? child : query.plan.productElement(i);
-    }
+    Object[] arguments = Versions.arguments(query.plan);
+    arguments[0] = keys;
+    arguments[1] = results;
+    arguments[2] = child;
     return (LogicalPlan) query.plan.makeCopy(arguments);
   }
 
   /** The stored states as rows: the groups, and then the parts of each measure. */
   private LogicalPlan statesRelation(byte[] stream) {
     scala.Tuple2<scala.collection.Iterator<InternalRow>, StructType> batches = ArrowConverters$.MODULE$.fromBatchWithSchemaIterator(
-        ScalaLists.toScala(Collections.singletonList(stream)).iterator(), null);
+        ScalaLists.of(stream).iterator(), null);
     List<InternalRow> rows = new ArrayList<InternalRow>();
     scala.collection.Iterator<InternalRow> each = (scala.collection.Iterator<InternalRow>) batches._1();
     while (each.hasNext()) rows.add(((InternalRow) each.next()).copy());
@@ -190,8 +167,7 @@ public class AggregateStates {
       Expression expected = (Expression) stored.get(i);
       DataType type = schema.fields()[i].dataType();
       if (!type.equals(expected.dataType())) throw new IllegalStateException(type + " in the place of " + expected.dataType());
-      ExprId id = NamedExpression$.MODULE$.newExprId();
-      columns.add(new AttributeReference(columnName(i), type, expected.nullable(), Metadata.empty(), id, noNames()));
+      columns.add(Trees.attribute(columnName(i), type, expected.nullable()));
     }
     LocalRelation states = new LocalRelation(ScalaLists.toScala(columns), ScalaLists.toScala(rows), false, scala.Option.empty());
     return query.groupsFromKeys ? (LogicalPlan) new Project(groupsFromKeys(columns), states) : states;
@@ -203,8 +179,7 @@ public class AggregateStates {
     for (int i = 0; i < query.keys.size(); i++) keys.put(((Attribute) query.keys.get(i)).exprId(), (Attribute) stored.get(i));
     List<NamedExpression> columns = new ArrayList<NamedExpression>();
     for (int i = 0; i < groupCount(); i++) {
-      Expression group = (Expression) query.group(i).transformDown(new AggregateQuery.InlineAliases(keys));
-      columns.add(alias(group, columnName(i), NamedExpression$.MODULE$.newExprId()));
+      columns.add(column(Trees.inline(keys, query.group(i)), i));
     }
     columns.addAll(stored.subList(query.keys.size(), stored.size()));
     return ScalaLists.toScala(columns);
@@ -215,7 +190,7 @@ public class AggregateStates {
     List<NamedExpression> results = new ArrayList<NamedExpression>();
     for (NamedExpression old : ScalaLists.toJava(query.plan.aggregateExpressions())) {
       Expression result = (Expression) ((Expression) old).transformDown(new FinalizeResults(columns, merging));
-      results.add(result instanceof Alias ? (Alias) result : alias(result, old.name(), old.exprId()));
+      results.add(result instanceof Alias ? (Alias) result : Trees.alias(result, old.name(), old.exprId()));
     }
     return ScalaLists.toScala(results);
   }
@@ -236,13 +211,12 @@ public class AggregateStates {
     }
     if (!merging) return part;
     if (function instanceof HllSketchAgg || function instanceof HllUnionAgg) return new HllUnionAgg(part, false).toAggregateExpression();
-    List<Expression> argument = Collections.singletonList(part);
-    AggregateFunction ofParts = (AggregateFunction) function.withNewChildren(ScalaLists.toScala(argument));
+    AggregateFunction ofParts = (AggregateFunction) function.withNewChildren(ScalaLists.<Expression>of(part));
     return cast(ofParts.toAggregateExpression(), function.dataType());
   }
 
   private static Expression countOf(Expression value) {
-    return new Count(ScalaLists.toScala(Collections.singletonList(value))).toAggregateExpression();
+    return new Count(ScalaLists.of(value)).toAggregateExpression();
   }
 
   private static Expression sumOfCounts(Attribute count) {
@@ -250,9 +224,7 @@ public class AggregateStates {
   }
 
   private static Expression coalesce(Expression value, Expression other) {
-    List<Expression> values = new ArrayList<Expression>(Collections.singletonList(value));
-    values.add(other);
-    return new Coalesce(ScalaLists.toScala(values));
+    return new Coalesce(ScalaLists.of(value, other));
   }
 
   /** Sums of decimals are wider by ten digits, which these do not need: it is known that they do not overflow. */
@@ -282,9 +254,5 @@ public class AggregateStates {
 
   private String columnName(int column) { return column < groupCount() ? "group" + column : "part" + (column - groupCount()); }
 
-  private static Alias alias(Expression value, String name, ExprId id) {
-    return new Alias(value, name, id, noNames(), scala.Option.empty(), noNames());
-  }
-
-  private static Seq<String> noNames() { return ScalaLists.toScala(new ArrayList<String>()); }
+  private Alias column(Expression value, int number) { return Trees.alias(value, columnName(number), NamedExpression$.MODULE$.newExprId()); }
 }

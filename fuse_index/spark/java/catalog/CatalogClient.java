@@ -2,18 +2,13 @@ package fuse_index.spark.java.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.rpc.*;
 import java.io.IOException;
-import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.HashMap;
-import java.util.Iterator;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.AnalysisException;
@@ -215,20 +210,9 @@ public class CatalogClient {
   private static Json value(Json out, ColumnDefaultValue given) {
     if (given == null) return out;
     out.key("has_default").bool(true);
-    if (given.getValue() == null || given.getValue().value() instanceof byte[] || depends(sqlOf(given))) return out;
+    if (given.getValue() == null || given.getValue().value() instanceof byte[] || depends(Versions.sqlOf(given))) return out;
     Object value = given.getValue().value();
     return value == null ? out.key("default").json("null") : out.key("default").text(value.toString());
-  }
-
-  /** By reflection: in newer versions of Spark the method is of a class that is not public. */
-  private static String sqlOf(ColumnDefaultValue given) {
-    try {
-      Method sql = given.getClass().getMethod("getSql", new Class<?>[0]);
-      sql.setAccessible(true);
-      return (String) sql.invoke(given, new Object[0]);
-    } catch (ReflectiveOperationException otherVersion) {
-      throw new IllegalStateException(otherVersion);
-    }
   }
 
   /** Whether a default depends on who says it and when: Spark has it evaluated by the statement that makes the column. */

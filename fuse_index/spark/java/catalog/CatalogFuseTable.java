@@ -5,11 +5,7 @@ import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.write.*;
-import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
+import java.util.*;
 import org.apache.spark.sql.catalyst.analysis.NoSuchIndexException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution;
@@ -49,7 +45,7 @@ public class CatalogFuseTable extends FuseTable implements SupportsIndex, Suppor
     Set<TableCapability> capabilities = new HashSet<TableCapability>(super.capabilities());
     capabilities.add(TableCapability.MICRO_BATCH_READ);
     capabilities.add(TableCapability.STREAMING_WRITE);
-    if (SchemaEvolution.capability() != null) capabilities.add(SchemaEvolution.capability());
+    if (Versions.SCHEMA_EVOLUTION != null) capabilities.add(Versions.SCHEMA_EVOLUTION);
     return capabilities;
   }
 

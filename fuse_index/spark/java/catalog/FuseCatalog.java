@@ -1,14 +1,10 @@
 package fuse_index.spark.java.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.write.*;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
+import java.util.*;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.classic.SparkSession;
@@ -87,7 +83,7 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
   }
 
   public Table alterTable(Identifier table, TableChange... changes) {
-    if (SchemaEvolution.isAnalysis()) {
+    if (Versions.isSchemaEvolution()) {
       SchemaEvolution.hold(table, changes);
       return null; // which nobody looks at: Spark loads it
     }

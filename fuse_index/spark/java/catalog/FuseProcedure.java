@@ -2,8 +2,7 @@ package fuse_index.spark.java.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import fuse_index.spark.java.rpc.*;
-import java.util.Collections;
-import java.util.Iterator;
+import java.util.*;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;

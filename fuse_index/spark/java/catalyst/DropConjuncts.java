@@ -1,7 +1,6 @@
 package fuse_index.spark.java.catalyst;
 
-import fuse_index.spark.java.rules.*;
-import org.apache.spark.sql.catalyst.expressions.And;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -14,12 +13,9 @@ public abstract class DropConjuncts extends NodeRewrite<LogicalPlan> {
   protected Object rewrite(Object node) {
     if (!(node instanceof Filter)) return null;
     Filter filter = (Filter) node;
-    Expression left = null;
-    boolean any = false;
-    for (Expression conjunct : ImpliedFilter.conjuncts(filter.condition())) {
-      if (drops(conjunct, filter)) any = true;
-      else left = left == null ? conjunct : new And(left, conjunct);
-    }
-    return !any ? null : left == null ? filter.child() : new Filter(left, filter.child());
+    List<Expression> left = new ArrayList<Expression>();
+    List<Expression> conjuncts = Trees.conjuncts(filter.condition());
+    for (Expression conjunct : conjuncts) if (!drops(conjunct, filter)) left.add(conjunct);
+    return left.size() == conjuncts.size() ? null : Trees.filter(left, filter.child());
   }
 }

@@ -2,11 +2,7 @@ package fuse_index.spark.java.driver;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
-import fuse_index.spark.java.rules.*;
-import java.util.ArrayList;
-import java.util.LinkedHashSet;
-import java.util.List;
-import java.util.Set;
+import java.util.*;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
@@ -14,14 +10,8 @@ import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
-import org.apache.spark.sql.catalyst.plans.JoinType;
-import org.apache.spark.sql.catalyst.plans.LeftOuter$;
-import org.apache.spark.sql.catalyst.plans.LeftSemi$;
-import org.apache.spark.sql.catalyst.plans.RightOuter$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
-import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.physical.BroadcastPartitioning;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
@@ -31,7 +21,6 @@ import org.apache.spark.sql.execution.joins.HashJoin$;
 import org.apache.spark.sql.execution.joins.HashedRelation;
 import org.apache.spark.sql.execution.joins.HashedRelationBroadcastMode;
 import org.apache.spark.sql.types.DataType;
-import scala.Tuple8;
 import scala.collection.immutable.Seq;
 
 /**
@@ -111,7 +100,7 @@ public class BroadcastKeys {
     LogicalPlan without = (LogicalPlan) plan.transformDown(new DropKnown(known(relation)));
     LogicalPlan told = (LogicalPlan) without.transformDown(new DropUntold());
     if (told == plan) return null;
-    return scan == FuseScan.below(relation) ? told : (LogicalPlan) told.transformDown(new DriverRows.ReplaceScan(scan.replaceIn(relation)));
+    return scan == FuseScan.below(relation) ? told : Trees.replace(told, relation, scan.replaceIn(relation));
   }
 
   private static List<Known> known(LogicalPlan relation) {
@@ -132,15 +121,10 @@ public class BroadcastKeys {
 
   private static void findBySides(Join join) {
     if (broadcast(join.left()) == null && broadcast(join.right()) == null) return;
-    scala.Option<
-        Tuple8<JoinType, Seq<Expression>, Seq<Expression>, scala.Option<Expression>, scala.Option<Expression>, LogicalPlan, LogicalPlan, JoinHint>> found =
-        ExtractEquiJoinKeys$.MODULE$.unapply(join);
-    if (found.isEmpty()) return;
-    Tuple8<JoinType, Seq<Expression>, Seq<Expression>, scala.Option<Expression>, scala.Option<Expression>, LogicalPlan, LogicalPlan, JoinHint> keys =
-        (Tuple8<JoinType, Seq<Expression>, Seq<Expression>, scala.Option<Expression>, scala.Option<Expression>, LogicalPlan, LogicalPlan, JoinHint>) found.get();
-    boolean mayPruneRight = RuntimePruneRule.dropsUnmatched(join.joinType(), LeftOuter$.MODULE$) && join.joinType() != LeftSemi$.MODULE$;
-    if (RuntimePruneRule.dropsUnmatched(join.joinType(), RightOuter$.MODULE$)) tell(join.left(), broadcast(join.right()), (Seq<Expression>) keys._3());
-    if (mayPruneRight) tell(join.right(), broadcast(join.left()), (Seq<Expression>) keys._2());
+    EquiJoin keys = EquiJoin.of(join);
+    if (keys == null) return;
+    if (keys.prunesLeft()) tell(join.left(), broadcast(join.right()), keys.rightKeys);
+    if (keys.prunesRight()) tell(join.right(), broadcast(join.left()), keys.leftKeys);
   }
 
   /** The side of a join, if it was broadcast by now; else null. */
@@ -155,14 +139,14 @@ public class BroadcastKeys {
     if (stage == null) return;
     if (side instanceof Filter && FuseScan.below(((Filter) side).child()) != null) {
       List<Known> all = new ArrayList<Known>(known(((Filter) side).child()));
-      for (Expression conjunct : ImpliedFilter.conjuncts(((Filter) side).condition())) {
+      for (Expression conjunct : Trees.conjuncts(((Filter) side).condition())) {
         Expression membership = conjunct instanceof DynamicPruningSubquery ? membership((DynamicPruningSubquery) conjunct, stage, keys) : null;
         if (membership != null) all.add(new Known((DynamicPruningSubquery) conjunct, membership));
       }
       ((Filter) side).child().setTagValue(KNOWN, all);
       return;
     }
-    for (LogicalPlan child : ScalaLists.toJava(side.children())) if (RuntimePruneRule.passesRows(side, child)) tell(child, stage, keys);
+    for (LogicalPlan child : ScalaLists.toJava(side.children())) if (EquiJoin.passesRows(side, child)) tell(child, stage, keys);
   }
 
   /** `term IN (keys)`, if the filter waits for those of this stage, and they are few; else null. */

@@ -2,8 +2,7 @@ package fuse_index.spark.java.driver;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -25,15 +24,6 @@ import scala.collection.immutable.Map;
  */
 public class DriverRows {
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
-
-  /** Puts rows in the place of the scan. */
-  public static class ReplaceScan extends NodeRewrite<LogicalPlan> {
-    private final LogicalPlan rows;
-
-    public ReplaceScan(LogicalPlan rows) { this.rows = rows; }
-
-    protected Object rewrite(Object node) { return FuseScan.below(node) == null ? null : rows; }
-  }
 
   private final RowsPlan plan;
   private final RowLimits limits;
@@ -70,7 +60,7 @@ public class DriverRows {
 
   private UnsafeRow[] evaluated(List<InternalRow> read) {
     LocalRelation constant = new LocalRelation(plan.relation.output(), ScalaLists.toScala(read), false, scala.Option.empty());
-    LogicalPlan folded = (LogicalPlan) plan.foldable.transformDown(new ReplaceScan(constant));
+    LogicalPlan folded = Trees.replace(plan.foldable, plan.relation, constant);
     LogicalPlan before = null;
     while (folded != before && !(folded instanceof LocalRelation)) { // one node at a time, from below
       before = folded;

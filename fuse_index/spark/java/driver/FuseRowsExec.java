@@ -1,10 +1,7 @@
 package fuse_index.spark.java.driver;
 
 import fuse_index.spark.java.catalyst.*;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -94,7 +91,7 @@ public class FuseRowsExec extends SparkPlan {
   /** Canonical is the child alone, which gives the same rows. */
   public SparkPlan doCanonicalize() { return (SparkPlan) child.canonicalized(); }
 
-  public Seq<SparkPlan> children() { return ScalaLists.toScala(Collections.singletonList(child)); }
+  public Seq<SparkPlan> children() { return ScalaLists.of(child); }
 
   public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) { return new FuseRowsExec((SparkPlan) children.apply(0), source); }
 

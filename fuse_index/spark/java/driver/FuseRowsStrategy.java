@@ -2,7 +2,6 @@ package fuse_index.spark.java.driver;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
-import java.util.Collections;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
@@ -36,11 +35,11 @@ public class FuseRowsStrategy extends SparkStrategy {
     try {
       if (plan instanceof ReturnAnswer) BroadcastKeys.find(plan);
       SparkPlan rows = FOR_EXECUTORS.get() == null ? planned(plan) : null;
-      if (rows != null) return ScalaLists.toScala(Collections.singletonList(rows));
+      if (rows != null) return ScalaLists.of(rows);
     } catch (Throwable failure) { // Spark asserts what it takes for granted
       LOG.warn("executors read what the driver might: " + failure);
     }
-    return ScalaLists.toScala(Collections.<SparkPlan>emptyList());
+    return ScalaLists.<SparkPlan>of();
   }
 
   private SparkPlan planned(LogicalPlan plan) {

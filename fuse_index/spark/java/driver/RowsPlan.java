@@ -3,11 +3,7 @@ package fuse_index.spark.java.driver;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
-import fuse_index.spark.java.rules.*;
-import java.util.Collections;
-import java.util.HashSet;
-import java.util.Set;
-import org.apache.spark.sql.catalyst.expressions.And;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
@@ -60,7 +56,7 @@ public class RowsPlan {
     FuseScan scan = BroadcastKeys.scanOf(relation);
     if (scan == null || plan.isStreaming() || !scan.mayGiveRows()) return null;
     LogicalPlan told = (LogicalPlan) plan.transformDown(new DropPruning());
-    if (scan != FuseScan.below(relation)) told = (LogicalPlan) told.transformDown(new DriverRows.ReplaceScan(scan.replaceIn(relation)));
+    if (scan != FuseScan.below(relation)) told = Trees.replace(told, relation, scan.replaceIn(relation));
     RowsPlan rows = new RowsPlan(told, relationBelow(told));
     return rows.foldable == null ? null : rows;
   }
@@ -69,32 +65,32 @@ public class RowsPlan {
   public static LogicalPlan relationBelow(LogicalPlan plan) {
     LogicalPlan relation = plan;
     while (relation instanceof Project || relation instanceof Filter || relation instanceof BaseEvalPython) {
-      relation = (LogicalPlan) relation.children().head();
+      relation = Trees.child(relation);
     }
     return relation;
   }
 
   private LogicalPlan foldable(LogicalPlan plan) {
     if (plan == relation) return plan;
-    LogicalPlan child = foldable((LogicalPlan) plan.children().head());
+    LogicalPlan child = foldable(Trees.child(plan));
     if (child == null) return null;
     if (plan instanceof Filter) return filter(((Filter) plan).condition(), child);
     if (plan instanceof BaseEvalPython) return addCalls((BaseEvalPython) plan) ? child : null;
     for (NamedExpression column : ScalaLists.toJava(((Project) plan).projectList())) if (!isFoldable((Expression) column)) return null;
-    return (LogicalPlan) plan.withNewChildren(ScalaLists.toScala(Collections.singletonList(child)));
+    return (LogicalPlan) plan.withNewChildren(ScalaLists.of(child));
   }
 
   private LogicalPlan filter(Expression condition, LogicalPlan child) {
-    Expression left = null;
-    for (Expression conjunct : ImpliedFilter.conjuncts(condition)) {
+    List<Expression> left = new ArrayList<Expression>();
+    for (Expression conjunct : Trees.conjuncts(condition)) {
       if (conjunct instanceof Attribute && calls.contains(((Attribute) conjunct).exprId())) {
         callsLeft++;
         continue;
       }
       if (!isFoldable(conjunct)) return null;
-      left = left == null ? conjunct : new And(left, conjunct);
+      left.add(conjunct);
     }
-    return left == null ? child : new Filter(left, child);
+    return Trees.filter(left, child);
   }
 
   private boolean addCalls(BaseEvalPython python) {

@@ -1,13 +1,8 @@
 package fuse_index.spark.java.files;
 
 import fuse_index.spark.java.catalyst.*;
-import fuse_index.spark.java.read.*;
 import java.io.IOException;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
+import java.util.*;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -16,7 +11,6 @@ import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
@@ -154,10 +148,9 @@ public class FileMetadata {
     List<Expression> members = new ArrayList<Expression>();
     for (StructField field : ((StructType) struct.dataType()).fields()) {
       members.add(Literal$.MODULE$.apply(field.name()));
-      members.add((Expression) FlatScan.find(parts, flatName(field.name())));
+      members.add((Expression) Trees.find(parts, flatName(field.name())));
     }
-    return new Alias(new CreateNamedStruct(ScalaLists.toScala(members)), struct.name(), struct.exprId(), struct.qualifier(),
-        scala.Option.apply(struct.metadata()), ScalaLists.toScala(new ArrayList<String>()));
+    return Trees.alias(new CreateNamedStruct(ScalaLists.toScala(members)), struct);
   }
 
   private static String flatName(String field) { return field.equals("row_index") ? ROW_INDEX : FLAT + field; }

@@ -1,9 +1,7 @@
 package fuse_index.spark.java.files;
 
 import fuse_index.spark.java.catalyst.*;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.HasPartitionKey;

@@ -1,10 +1,7 @@
 package fuse_index.spark.java.files;
 
 import fuse_index.spark.java.catalyst.*;
-import fuse_index.spark.java.read.*;
-import java.util.ArrayList;
-import java.util.List;
-import org.apache.spark.sql.catalyst.expressions.Alias;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.If;
@@ -56,9 +53,8 @@ public class PartlyConstant {
 
   /** The column made of its parts, which are among `read`. */
   public static NamedExpression chosen(Attribute column, String storedName, List<Attribute> read) {
-    Expression value = new If((Expression) FlatScan.find(read, IS_CONSTANT + storedName), (Expression) FlatScan.find(read, VALUE + storedName),
-        (Expression) FlatScan.find(read, HELD + storedName));
-    return new Alias(value, column.name(), column.exprId(), column.qualifier(), scala.Option.apply(column.metadata()),
-        ScalaLists.toScala(new ArrayList<String>()));
+    Expression value = new If((Expression) Trees.find(read, IS_CONSTANT + storedName), (Expression) Trees.find(read, VALUE + storedName),
+        (Expression) Trees.find(read, HELD + storedName));
+    return Trees.alias(value, column);
   }
 }

@@ -5,13 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.rpc.*;
 import java.io.IOException;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Objects;
-import java.util.Set;
+import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.internal.SQLConf;
@@ -186,7 +180,7 @@ public class TableSnapshot {
   /** Whether an index, or statistics, may leave out blocks by keys that a join compares with `key`; not where nobody can be asked. */
   public boolean mayPruneByKeys(Expression key) {
     if (!asksIndexes()) return false;
-    String keys = ExpressionJson.ofOrdered(ScalaLists.toScala(Collections.singletonList(key)), columns());
+    String keys = ExpressionJson.ofOrdered(ScalaLists.of(key), columns());
     Long until = (Long) refusedUntil.get(keys);
     if (until != null && (until.longValue() == 0L || System.nanoTime() - until.longValue() < 0L)) return until.longValue() == 0L;
     byte[] reply = null;

@@ -1,11 +1,7 @@
 package fuse_index.spark.java.read;
 
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 
 /**
  * The blocks of a listing that a query must read: one bit each; and of some of them no more than ranges. Without bits it must read

@@ -2,15 +2,12 @@ package fuse_index.spark.java.read;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -18,28 +15,26 @@ import org.apache.spark.sql.types.StructType;
 public class FlatScan {
   /** The plan `relation`, over a scan that gives parts in the place of its own. */
   public static LogicalPlan flatten(LogicalPlan relation, FuseScan flat) {
-    List<Attribute> given = ScalaLists.toJava(relation.output());
-    List<Attribute> read = new ArrayList<Attribute>();
-    for (StructField field : flat.readSchema().fields()) {
-      Attribute known = find(given, field.name());
-      read.add(known != null ? known : new AttributeReference(field.name(), field.dataType(), field.nullable(), Metadata.empty(),
-          NamedExpression$.MODULE$.newExprId(), ScalaLists.toScala(new ArrayList<String>())));
-    }
+    List<Attribute> read = columns(relation, flat);
     List<NamedExpression> columns = new ArrayList<NamedExpression>();
-    for (Attribute column : given) columns.add(made(column, flat, read));
+    for (Attribute column : ScalaLists.toJava(relation.output())) columns.add(made(column, flat, read));
     return new Project(ScalaLists.toScala(columns), flat.replaceIn(relation, ScalaLists.toScala(read)));
   }
 
+  /** What a scan gives in the place of that of `relation`: its columns, where they have one of that name. */
+  public static List<Attribute> columns(LogicalPlan relation, FuseScan scan) {
+    List<Attribute> columns = new ArrayList<Attribute>();
+    for (StructField field : scan.readSchema().fields()) {
+      Attribute known = Trees.find(ScalaLists.toJava(relation.output()), field.name());
+      columns.add(known != null ? known : Trees.attribute(field.name(), field.dataType(), field.nullable()));
+    }
+    return columns;
+  }
+
   private static NamedExpression made(Attribute column, FuseScan flat, List<Attribute> read) {
-    if (find(read, column.name()) != null) return column;
+    if (Trees.find(read, column.name()) != null) return column;
     StructType schema = flat.snapshot.schema;
     if (schema.getFieldIndex(column.name()).isEmpty()) return FileMetadata.structOf((AttributeReference) column, read);
     return PartlyConstant.chosen(column, flat.snapshot.storedSchema.fields()[schema.fieldIndex(column.name())].name(), read);
-  }
-
-  /** The one of this name; null if there is none. */
-  public static Attribute find(List<Attribute> columns, String name) {
-    for (Attribute column : columns) if (column.name().equals(name)) return column;
-    return null;
   }
 }

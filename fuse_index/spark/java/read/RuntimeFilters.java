@@ -1,8 +1,7 @@
 package fuse_index.spark.java.read;
 
 import fuse_index.spark.java.catalyst.*;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
@@ -26,7 +25,7 @@ import org.apache.spark.sql.types.StructType;
  * a scalar subquery)` and the like, as Catalyst's expressions again.
  */
 public class RuntimeFilters {
-  /** So many keys are worth asking about: beyond them nearly every block has one. */
+  /** So many keys are worth asking about: beyond them nearly every block has one. Of a MERGE then only the least and the greatest are. */
   public static final int MAX_KEYS = 10000;
 
   public static List<Expression> of(Predicate[] predicates, StructType columns) {
@@ -74,8 +73,7 @@ public class RuntimeFilters {
     String[] path = reference instanceof NamedReference ? ((NamedReference) reference).fieldNames() : new String[0];
     if (path.length != 1 || columns.getFieldIndex(path[0]).isEmpty()) return null;
     StructField column = columns.apply(path[0]);
-    return new AttributeReference(column.name(), column.dataType(), true, column.metadata(), NamedExpression$.MODULE$.newExprId(),
-        ScalaLists.toScala(new ArrayList<String>()));
+    return new AttributeReference(column.name(), column.dataType(), true, column.metadata(), NamedExpression$.MODULE$.newExprId(), ScalaLists.<String>of());
   }
 
   private static Expression literal(org.apache.spark.sql.connector.expressions.Expression value) {

@@ -2,8 +2,7 @@ package fuse_index.spark.java.read;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;

@@ -1,8 +1,7 @@
 package fuse_index.spark.java.read;
 
 import fuse_index.spark.java.catalyst.*;
-import java.util.Arrays;
-import java.util.HashMap;
+import java.util.*;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;

@@ -3,18 +3,7 @@ package fuse_index.spark.java.read;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.rules.*;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.Deque;
-import java.util.HashMap;
-import java.util.HashSet;
-import java.util.IdentityHashMap;
-import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
@@ -77,7 +66,7 @@ public class ScanReport {
     else if (plan instanceof EmptyRelationExec) walkEmpty(((EmptyRelationExec) plan).logical());
     else if (plan instanceof InMemoryTableScanExec) walk(((InMemoryTableScanExec) plan).relation().cachedPlan());
     else if (plan instanceof ReusedExchangeExec) return; // its scans stand where the exchange is made
-    else if (plan instanceof FilterExec) conditions.addAll(ImpliedFilter.conjuncts(((FilterExec) plan).condition()));
+    else if (plan instanceof FilterExec) conditions.addAll(Trees.conjuncts(((FilterExec) plan).condition()));
     else if (plan instanceof ProjectExec) addAliases(((ProjectExec) plan).projectList());
     else if (plan instanceof BaseJoinExec) addJoinConditions((BaseJoinExec) plan);
     else if (plan instanceof EvalPythonExec) addPythonColumns((EvalPythonExec) plan);
@@ -90,7 +79,7 @@ public class ScanReport {
   private void walkEmpty(LogicalPlan plan) {
     if (plan instanceof LogicalQueryStage) walk(((LogicalQueryStage) plan).physicalPlan());
     else if (plan instanceof EmptyRelation) walkEmpty(((EmptyRelation) plan).logical());
-    else if (plan instanceof Filter) conditions.addAll(ImpliedFilter.conjuncts(((Filter) plan).condition()));
+    else if (plan instanceof Filter) conditions.addAll(Trees.conjuncts(((Filter) plan).condition()));
     else if (plan instanceof Join && ((Join) plan).condition().isDefined()) addConditions((Expression) ((Join) plan).condition().get());
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) walkEmpty(child);
   }
@@ -122,11 +111,11 @@ public class ScanReport {
       conditions.add(equality);
       joins.add(equality);
     }
-    if (join.condition().isDefined()) conditions.addAll(ImpliedFilter.conjuncts((Expression) join.condition().get()));
+    if (join.condition().isDefined()) conditions.addAll(Trees.conjuncts((Expression) join.condition().get()));
   }
 
   private void addConditions(Expression join) {
-    for (Expression condition : ImpliedFilter.conjuncts(join)) {
+    for (Expression condition : Trees.conjuncts(join)) {
       conditions.add(condition);
       if (condition instanceof EqualTo) joins.add(condition);
     }

@@ -1,6 +1,6 @@
 package fuse_index.spark.java.rpc;
 
-import java.util.Collection;
+import java.util.*;
 
 /** Writes JSON, compact and in the order of the calls: replies are remembered by the text of a request. */
 public class Json {

@@ -1,9 +1,7 @@
 package fuse_index.spark.java.rpc;
 
 import fuse_index.spark.java.catalyst.*;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
@@ -19,7 +17,7 @@ public class LocalRows implements LocalScan {
 
   public LocalRows(byte[] stream) {
     scala.Tuple2<scala.collection.Iterator<InternalRow>, StructType> batches = ArrowConverters$.MODULE$.fromBatchWithSchemaIterator(
-        ScalaLists.toScala(Collections.singletonList(stream)).iterator(), null);
+        ScalaLists.of(stream).iterator(), null);
     scala.collection.Iterator<InternalRow> each = (scala.collection.Iterator<InternalRow>) batches._1();
     schema = (StructType) batches._2();
     // Written out by a projection: what Spark's columnar rows copy of lists with NULL in them fails.

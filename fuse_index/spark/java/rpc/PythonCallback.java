@@ -1,8 +1,7 @@
 package fuse_index.spark.java.rpc;
 
 import fuse_index.spark.java.read.*;
-import java.util.Arrays;
-import java.util.List;
+import java.util.*;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;

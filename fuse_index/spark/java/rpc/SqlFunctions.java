@@ -1,10 +1,7 @@
 package fuse_index.spark.java.rpc;
 
 import fuse_index.spark.java.catalyst.*;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.Locale;
-import java.util.Set;
+import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;

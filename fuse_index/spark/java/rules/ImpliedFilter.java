@@ -2,9 +2,6 @@ package fuse_index.spark.java.rules;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -25,8 +22,8 @@ public class ImpliedFilter extends NodeRewrite<LogicalPlan> {
     if (implied == null) return null;
     Filter filter = (Filter) node;
     LogicalPlan python = filter.child();
-    LogicalPlan filtered = new Filter(implied, (LogicalPlan) python.children().head());
-    return new Filter(filter.condition(), (LogicalPlan) python.withNewChildren(ScalaLists.toScala(Collections.singletonList(filtered))));
+    LogicalPlan filtered = new Filter(implied, Trees.child(python));
+    return new Filter(filter.condition(), (LogicalPlan) python.withNewChildren(ScalaLists.of(filtered)));
   }
 
   /** The filter to add below `node`; null if there is nothing new, or the table is not ours. */
@@ -34,7 +31,7 @@ public class ImpliedFilter extends NodeRewrite<LogicalPlan> {
     if (!(node instanceof Filter)) return null;
     LogicalPlan python = ((Filter) node).child();
     if (!(python instanceof ArrowEvalPython) && !(python instanceof BatchEvalPython)) return null;
-    LogicalPlan child = (LogicalPlan) python.children().head();
+    LogicalPlan child = Trees.child(python);
     if (!readsFuseTable(child)) return null;
     Expression implied = impliedBy(((Filter) node).condition(), child.outputSet());
     return implied == null || child.constraints().contains(implied) || isFilteredBy(child, implied) ? null : implied;
@@ -63,21 +60,5 @@ public class ImpliedFilter extends NodeRewrite<LogicalPlan> {
     }
     boolean possible = condition.deterministic() && !SubqueryExpression.hasSubquery(condition);
     return possible && condition.references().subsetOf(columns) ? condition : null;
-  }
-
-  /** The terms of a condition's AND, in their order: itself alone if it is none. */
-  public static List<Expression> conjuncts(Expression condition) {
-    List<Expression> conjuncts = new ArrayList<Expression>();
-    addConjuncts(condition, conjuncts);
-    return conjuncts;
-  }
-
-  private static void addConjuncts(Expression condition, List<Expression> conjuncts) {
-    if (condition instanceof And) {
-      addConjuncts(((And) condition).left(), conjuncts);
-      addConjuncts(((And) condition).right(), conjuncts);
-    } else {
-      conjuncts.add(condition);
-    }
   }
 }

@@ -3,13 +3,9 @@ package fuse_index.spark.java.rules;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.read.*;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
 import org.apache.spark.sql.catalyst.expressions.BitwiseGet;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
@@ -18,7 +14,6 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.OctetLength;
 import org.apache.spark.sql.catalyst.expressions.Or;
@@ -32,8 +27,6 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.types.AbstractDataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.Metadata;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.unsafe.Platform;
 import scala.collection.immutable.Seq;
 
@@ -55,12 +48,10 @@ public class LiveRows extends SparkStrategy {
   public LiveRows(SparkSession session) { this.session = session; }
 
   public Seq<SparkPlan> apply(LogicalPlan plan) {
-    LogicalPlan relation = plan;
-    while (relation instanceof Project || relation instanceof Filter) relation = (LogicalPlan) relation.children().head();
-    if (!mustFilter(relation)) return ScalaLists.toScala(Collections.<SparkPlan>emptyList());
+    if (!mustFilter(Trees.below(plan))) return ScalaLists.<SparkPlan>of();
     LogicalPlan live = (LogicalPlan) plan.transformDown(new OverScans());
     SparkPlan planned = (SparkPlan) session.sessionState().planner().plan(live).next();
-    return ScalaLists.toScala(Collections.singletonList(planned));
+    return ScalaLists.of(planned);
   }
 
   private static boolean mustFilter(Object node) {
@@ -70,23 +61,13 @@ public class LiveRows extends SparkStrategy {
 
   private static LogicalPlan over(LogicalPlan relation) {
     FuseScan scan = FuseScan.below(relation).tellingDeletedRows();
-    List<Attribute> read = new ArrayList<Attribute>();
-    for (StructField field : scan.readSchema().fields()) {
-      Attribute known = named(ScalaLists.toJava(relation.output()), field.name());
-      read.add(known != null ? known : new AttributeReference(field.name(), field.dataType(), true, Metadata.empty(),
-          NamedExpression$.MODULE$.newExprId(), ScalaLists.toScala(new ArrayList<String>())));
-    }
-    Expression vector = (Expression) named(read, FileMetadata.DELETED);
-    Expression row = (Expression) named(read, FileMetadata.ROW_INDEX);
+    List<Attribute> read = FlatScan.columns(relation, scan);
+    Expression vector = (Expression) Trees.find(read, FileMetadata.DELETED);
+    Expression row = (Expression) Trees.find(read, FileMetadata.ROW_INDEX);
     Filter filter = new Filter(isLive(vector, row), scan.replaceIn(relation, ScalaLists.toScala(read)));
     List<NamedExpression> columns = new ArrayList<NamedExpression>();
     for (Attribute column : ScalaLists.toJava(relation.output())) columns.add(column);
     return new Project(ScalaLists.toScala(columns), filter);
-  }
-
-  private static Attribute named(List<Attribute> columns, String name) {
-    for (Attribute column : columns) if (column.name().equals(name)) return column;
-    return null;
   }
 
   /** Whether there is no vector, or none as long, or its bit for the row is 0. */

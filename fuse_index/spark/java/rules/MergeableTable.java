@@ -4,8 +4,7 @@ import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.write.*;
-import java.util.HashSet;
-import java.util.Set;
+import java.util.*;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -16,34 +15,25 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
  * of one: Spark merges subqueries after these, so that what stored states answer is no scan any more, and nothing is read for it.
  */
 public class MergeableTable extends FuseTable {
-  /** Spark's word for it; null before 4.3, the first that merges scans of DataSource V2. */
-  private static final TableCapability CAPABILITY = capability("SCAN_MERGING");
-
   private MergeableTable(FuseTable table, TableSnapshot snapshot) { super(table.session, table.name(), snapshot); }
 
   public static class MarkScans extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) {
-      FuseScan scan = CAPABILITY == null ? null : FuseScan.below(node);
+      FuseScan scan = Versions.SCAN_MERGING == null ? null : FuseScan.below(node);
       // Of some blocks alone no other scan may take the place.
       if (scan == null || scan.isRestricted()) return null;
       DataSourceV2Relation relation = ((DataSourceV2ScanRelation) node).relation();
       if (!(relation.table() instanceof FuseTable) || relation.table() instanceof MergeableTable) return null;
       MergeableTable table = new MergeableTable((FuseTable) relation.table(), scan.snapshot);
-      return replace((LogicalPlan) node, relation, replace(relation, relation.table(), table));
+      return Versions.copy((LogicalPlan) node, relation, Versions.copy(relation, relation.table(), table));
     }
-  }
-
-  private static LogicalPlan replace(LogicalPlan plan, Object old, Object replacement) {
-    Object[] arguments = new Object[plan.productArity()];
-    for (int i = 0; i < arguments.length; i++) arguments[i] = plan.productElement(i) == old ? replacement : plan.productElement(i);
-    return (LogicalPlan) plan.makeCopy(arguments);
   }
 
   protected boolean isMergeable() { return true; }
 
   public Set<TableCapability> capabilities() {
     Set<TableCapability> capabilities = new HashSet<TableCapability>(super.capabilities());
-    capabilities.add(CAPABILITY);
+    capabilities.add(Versions.SCAN_MERGING);
     return capabilities;
   }
 }

@@ -2,36 +2,24 @@ package fuse_index.spark.java.rules;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
-import java.util.ArrayList;
-import java.util.IdentityHashMap;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
-import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
-import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.internal.SQLConf;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
-import scala.Tuple8;
 import scala.collection.immutable.Seq;
 
 /**
  * Tells Spark that scans are partitioned, where a join, an aggregate or a window over them goes by columns of which each file has one
- * value: it then shuffles nothing for it. A scan that nothing of that kind is over keeps its tasks of equal size. A plan on which this
- * fails stays as it was.
+ * value: it then shuffles nothing for it. A scan that nothing of that kind is over keeps its tasks of equal size.
  */
-public class PartitionedScanRule<P extends TreeNode<?>> extends PlanRule<P> {
-  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
-
+public class PartitionedScanRule<P extends TreeNode<?>> extends SafeRule<P> {
   /** The relations of scans, and the columns that they are to be partitioned by. */
   public static class Choice extends NodeRewrite<LogicalPlan> {
     private final Map<LogicalPlan, List<Attribute>> chosen = new IdentityHashMap<LogicalPlan, List<Attribute>>();
@@ -50,7 +38,7 @@ public class PartitionedScanRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
 
     private void chooseFor(LogicalPlan plan, Seq<Expression> by) {
-      LogicalPlan rows = (LogicalPlan) plan.children().head();
+      LogicalPlan rows = Trees.child(plan);
       LogicalPlan relation = null;
       List<Attribute> keys = new ArrayList<Attribute>();
       for (Expression key : ScalaLists.toJava(by)) {
@@ -63,28 +51,22 @@ public class PartitionedScanRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
 
     private void chooseSides(Join join) {
-      scala.Option<
-          Tuple8<JoinType, Seq<Expression>, Seq<Expression>, scala.Option<Expression>, scala.Option<Expression>, LogicalPlan, LogicalPlan, JoinHint>> found =
-          ExtractEquiJoinKeys$.MODULE$.unapply(join);
-      if (found.isEmpty() || isSmall(join.left()) || isSmall(join.right())) return;
-      Tuple8<JoinType, Seq<Expression>, Seq<Expression>, scala.Option<Expression>, scala.Option<Expression>, LogicalPlan, LogicalPlan, JoinHint> keys =
-          (Tuple8<JoinType, Seq<Expression>, Seq<Expression>, scala.Option<Expression>, scala.Option<Expression>, LogicalPlan, LogicalPlan, JoinHint>) found.get();
-      Seq<Expression> lefts = (Seq<Expression>) keys._2();
-      Seq<Expression> rights = (Seq<Expression>) keys._3();
+      EquiJoin keys = isSmall(join.left()) || isSmall(join.right()) ? null : EquiJoin.of(join);
+      if (keys == null) return;
       LogicalPlan left = null;
       LogicalPlan right = null;
       List<Attribute> leftKeys = new ArrayList<Attribute>();
       List<Attribute> rightKeys = new ArrayList<Attribute>();
-      for (int i = 0; i < lefts.length(); i++) {
-        LogicalPlan leftOrigin = origin(join.left(), (Expression) lefts.apply(i));
-        LogicalPlan rightOrigin = origin(join.right(), (Expression) rights.apply(i));
+      for (int i = 0; i < keys.leftKeys.length(); i++) {
+        LogicalPlan leftOrigin = origin(join.left(), (Expression) keys.leftKeys.apply(i));
+        LogicalPlan rightOrigin = origin(join.right(), (Expression) keys.rightKeys.apply(i));
         if (leftOrigin == null || rightOrigin == null || left != null && (left != leftOrigin || right != rightOrigin)) continue;
         left = leftOrigin;
         right = rightOrigin;
-        leftKeys.add(own(left, (Expression) lefts.apply(i)));
-        rightKeys.add(own(right, (Expression) rights.apply(i)));
+        leftKeys.add(own(left, (Expression) keys.leftKeys.apply(i)));
+        rightKeys.add(own(right, (Expression) keys.rightKeys.apply(i)));
       }
-      if (left == null || leftKeys.size() < lefts.length() && needsAllKeys()) return;
+      if (left == null || leftKeys.size() < keys.leftKeys.length() && needsAllKeys()) return;
       if (!mayChoose(left, leftKeys) || !mayChoose(right, rightKeys)) return;
       chosen.put(left, leftKeys);
       chosen.put(right, rightKeys);
@@ -99,16 +81,13 @@ public class PartitionedScanRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
   }
 
-  protected LogicalPlan rewrite(LogicalPlan plan) {
-    try {
-      if (plan.isStreaming() || !SQLConf.get().v2BucketingEnabled()) return plan;
-      Choice choice = new Choice();
-      choice.choose(plan);
-      return choice.chosen.isEmpty() ? plan : (LogicalPlan) plan.transformDown(choice);
-    } catch (Exception failure) {
-      LOG.warn("rows are shuffled, because it could not be told how they are partitioned: " + failure);
-      return plan;
-    }
+  public PartitionedScanRule() { super("rows are shuffled, because it could not be told how they are partitioned"); }
+
+  protected LogicalPlan improve(LogicalPlan plan) {
+    if (!SQLConf.get().v2BucketingEnabled()) return plan;
+    Choice choice = new Choice();
+    choice.choose(plan);
+    return choice.chosen.isEmpty() ? plan : (LogicalPlan) plan.transformDown(choice);
   }
 
   /** The relation of a scan that gives this column, of which each of its files has one value; null if there is none. */

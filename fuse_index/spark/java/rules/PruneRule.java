@@ -2,25 +2,20 @@ package fuse_index.spark.java.rules;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
- * An optimizer rule that tells scans of our tables the conditions right above them, as Catalyst's own expressions: those of
+ * Tells scans of our tables the conditions right above them, as Catalyst's own expressions: those of
  * DataSource V2 know less. Before that, it lets through to the scan what conditions on Python UDFs imply. The conditions stay
  * where they are, so a plan on which this fails reads every block.
  */
-public class PruneRule<P extends TreeNode<?>> extends PlanRule<P> {
-  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
-
+public class PruneRule<P extends TreeNode<?>> extends SafeRule<P> {
   public static class TellScans extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) {
       FuseScan scan = node instanceof Filter ? FuseScan.below(((Filter) node).child()) : null;
@@ -61,20 +56,16 @@ public class PruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
   }
 
-  protected LogicalPlan rewrite(LogicalPlan plan) {
-    try {
-      if (plan.isStreaming()) return (LogicalPlan) plan.transformDown(new FlattenScans());
-      return tellAll(plan);
-    } catch (Exception failure) {
-      LOG.warn("every block is read, because the conditions did not reach the scan: " + failure);
-      return plan;
-    }
-  }
+  public PruneRule() { super("every block is read, because the conditions did not reach the scan"); }
+
+  protected LogicalPlan improve(LogicalPlan plan) { return tellAll(plan); }
+
+  protected LogicalPlan improveStream(LogicalPlan plan) { return (LogicalPlan) plan.transformDown(new FlattenScans()); }
 
   private static LogicalPlan tell(Filter filter, FuseScan scan) {
     // What decides on single rows alone: deterministic, and without subqueries, which are not planned yet.
     List<Expression> conditions = new ArrayList<Expression>();
-    for (Expression conjunct : ImpliedFilter.conjuncts(filter.condition())) {
+    for (Expression conjunct : Trees.conjuncts(filter.condition())) {
       if (conjunct.deterministic() && !SubqueryExpression.hasSubquery(conjunct)) conditions.add(conjunct);
     }
     FuseScan told = scan.withFilters(conditions);

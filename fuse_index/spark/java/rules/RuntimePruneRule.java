@@ -1,50 +1,28 @@
 package fuse_index.spark.java.rules;
 
-import fuse_index.spark.java.aggregate.*;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
-import java.lang.reflect.Constructor;
-import java.lang.reflect.Method;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
-import org.apache.spark.sql.catalyst.expressions.Alias;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
-import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
-import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
-import org.apache.spark.sql.catalyst.plans.Inner$;
-import org.apache.spark.sql.catalyst.plans.JoinType;
-import org.apache.spark.sql.catalyst.plans.LeftOuter$;
-import org.apache.spark.sql.catalyst.plans.LeftSemi$;
-import org.apache.spark.sql.catalyst.plans.RightOuter$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
-import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
 import org.apache.spark.sql.internal.SQLConf;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
-import scala.Tuple8;
 import scala.collection.immutable.Seq;
 
 /**
@@ -52,24 +30,14 @@ import scala.collection.immutable.Seq;
  * subquery.
  *
  * Spark does so by itself only for partitions, and so only where the small side has a filter. Where an index knows the key, any
- * side that is small enough to be broadcast will do. What is added takes rows away that the join or the comparison would, so a
- * plan on which this fails stays as it was.
+ * side that is small enough to be broadcast will do. What is added takes rows away that the join or the comparison would.
  */
-public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
+public class RuntimePruneRule<P extends TreeNode<?>> extends SafeRule<P> {
   /** A plan is run once more, for a scan alone, only if the scan reads at least so many bytes: a job costs some tenths of a second. */
   private static final String LEAST_BYTES = "spark.fuse.index.subquery.minScanBytes";
   private static final String DEFAULT_LEAST_BYTES = "67108864";
   /** Deepest chain of scans that wait for one another: each level makes Spark plan its side once more. */
   private static final int MAX_NESTING = 2;
-  /** Newer versions of Spark hand the value of a scalar subquery to the scan by themselves, and run it once. */
-  private static final boolean SPARK_PASSES_VALUES = hasMethod(DataSourceV2Strategy$.class, "translateScalarSubqueryFilterV2");
-  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
-
-  private static boolean hasMethod(Class<?> type, String name) {
-    for (Method method : type.getMethods()) if (method.getName().equals(name)) return true;
-    return false;
-  }
-
   public static class PruneJoins extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) { return node instanceof Join ? pruneSides((Join) node) : null; }
   }
@@ -104,39 +72,28 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     return (LogicalPlan) without.transformAllExpressions(new DropIdleWithin());
   }
 
-  protected LogicalPlan rewrite(LogicalPlan plan) {
-    try {
-      if (plan.isStreaming() || !SQLConf.get().dynamicPartitionPruningEnabled()) return plan;
-      LogicalPlan joined = (LogicalPlan) withoutIdle(plan).transformUp(new PruneJoins());
-      return SPARK_PASSES_VALUES ? joined : (LogicalPlan) joined.transformDown(new PruneComparisons());
-    } catch (Exception failure) {
-      LOG.warn("keys of joins do not reach indexes: " + failure);
-      return plan;
-    }
+  public RuntimePruneRule() { super("keys of joins do not reach indexes"); }
+
+  protected LogicalPlan improve(LogicalPlan plan) {
+    if (!SQLConf.get().dynamicPartitionPruningEnabled()) return plan;
+    LogicalPlan joined = (LogicalPlan) withoutIdle(plan).transformUp(new PruneJoins());
+    return Versions.PASSES_VALUES_TO_SCANS ? joined : (LogicalPlan) joined.transformDown(new PruneComparisons());
   }
 
   /** The join, with a filter on its sides' scans by each other's keys; null if there is nothing to add. */
   private static LogicalPlan pruneSides(Join join) {
-    scala.Option<
-        Tuple8<JoinType, Seq<Expression>, Seq<Expression>, scala.Option<Expression>, scala.Option<Expression>, LogicalPlan, LogicalPlan, JoinHint>> found =
-        ExtractEquiJoinKeys$.MODULE$.unapply(join);
-    if (found.isEmpty()) return null;
-    Tuple8<JoinType, Seq<Expression>, Seq<Expression>, scala.Option<Expression>, scala.Option<Expression>, LogicalPlan, LogicalPlan, JoinHint> keys =
-        (Tuple8<JoinType, Seq<Expression>, Seq<Expression>, scala.Option<Expression>, scala.Option<Expression>, LogicalPlan, LogicalPlan, JoinHint>) found.get();
-    Seq<Expression> leftKeys = (Seq<Expression>) keys._2();
-    Seq<Expression> rightKeys = (Seq<Expression>) keys._3();
-    boolean mayPruneLeft = dropsUnmatched(join.joinType(), RightOuter$.MODULE$);
-    boolean mayPruneRight = dropsUnmatched(join.joinType(), LeftOuter$.MODULE$) && join.joinType() != LeftSemi$.MODULE$;
+    EquiJoin keys = EquiJoin.of(join);
+    if (keys == null) return null;
     // One of them alone, the larger if possible: the other's keys are had from its broadcast, which must be as it is here.
-    boolean leftFirst = !mayPruneRight || join.left().stats().sizeInBytes().compare(join.right().stats().sizeInBytes()) >= 0;
+    boolean leftFirst = !keys.prunesRight() || join.left().stats().sizeInBytes().compare(join.right().stats().sizeInBytes()) >= 0;
     for (int attempt = 0; attempt < 2; attempt++) {
       boolean isLeft = leftFirst == (attempt == 0);
-      if (isLeft ? !mayPruneLeft : !mayPruneRight) continue;
+      if (isLeft ? !keys.prunesLeft() : !keys.prunesRight()) continue;
       LogicalPlan side = isLeft ? join.left() : join.right();
       LogicalPlan other = isLeft ? join.right() : join.left();
       scala.Option<HintInfo> hint = isLeft ? join.hint().rightHint() : join.hint().leftHint();
       if (!isSmall(other, hint)) continue;
-      LogicalPlan pruned = prune(side, isLeft ? leftKeys : rightKeys, other, isLeft ? rightKeys : leftKeys);
+      LogicalPlan pruned = prune(side, isLeft ? keys.leftKeys : keys.rightKeys, other, isLeft ? keys.rightKeys : keys.leftKeys);
       if (pruned != side) return new Join(isLeft ? pruned : other, isLeft ? other : pruned, join.joinType(), join.condition(), join.hint());
       if (isPrunedBy(side, other)) return null;
     }
@@ -146,17 +103,12 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   /** Whether a filter waits for this plan already: Spark asks rules again and again. */
   private static boolean isPrunedBy(LogicalPlan side, LogicalPlan other) {
     for (Expression expression : ScalaLists.toJava(side.expressions())) {
-      for (Expression conjunct : ImpliedFilter.conjuncts(expression)) {
+      for (Expression conjunct : Trees.conjuncts(expression)) {
         if (conjunct instanceof DynamicPruningSubquery && ((DynamicPruningSubquery) conjunct).buildQuery().sameResult(other)) return true;
       }
     }
     for (LogicalPlan child : ScalaLists.toJava(side.children())) if (isPrunedBy(child, other)) return true;
     return false;
-  }
-
-  /** Whether rows of a side without a match are left out, where `outer` is the join that keeps the other side's. */
-  public static boolean dropsUnmatched(JoinType type, JoinType outer) {
-    return type == Inner$.MODULE$ || type == LeftSemi$.MODULE$ || type == outer;
   }
 
   private static boolean isSmall(LogicalPlan side, scala.Option<HintInfo> hint) {
@@ -193,11 +145,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   /** What the term is, in the columns below a projection; null if it cannot be moved there. */
   private static Expression below(Project project, Expression term) {
-    Map<ExprId, Expression> aliases = new HashMap<ExprId, Expression>();
-    for (NamedExpression column : ScalaLists.toJava(project.projectList())) {
-      if (column instanceof Alias) aliases.put(column.exprId(), ((Alias) column).child());
-    }
-    Expression moved = (Expression) term.transformUp(new AggregateQuery.InlineAliases(aliases));
+    Expression moved = Trees.inline(project, term);
     return mayAsk(moved) ? moved : null;
   }
 
@@ -205,24 +153,24 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   private static LogicalPlan pruneScan(LogicalPlan plan, Expression key, LogicalPlan values, Seq<Expression> valueKeys, int number) {
     if (!key.references().subsetOf(plan.outputSet())) return null;
     if (FuseScan.below(plan) != null && FuseScan.below(plan).refusalOfKeys(key) != null) return null;
-    if (FuseScan.below(plan) != null) return new Filter(membership(key, values, valueKeys, number, !mayRunTwice(key, values, plan)), plan);
+    if (FuseScan.below(plan) != null) return new Filter(Versions.dynamicPruning(key, values, valueKeys, number, !mayRunTwice(key, values, plan)), plan);
     if (plan instanceof Filter && FuseScan.below(((Filter) plan).child()) != null) {
       if (FuseScan.below(((Filter) plan).child()).refusalOfKeys(key) != null) return null;
       boolean onlyInBroadcast = !mayRunTwice(key, values, ((Filter) plan).child());
-      List<Expression> others = new ArrayList<Expression>();
-      for (Expression conjunct : ImpliedFilter.conjuncts(((Filter) plan).condition())) {
-        if (!isMembership(conjunct, key)) others.add(conjunct);
+      List<Expression> conditions = new ArrayList<Expression>();
+      for (Expression conjunct : Trees.conjuncts(((Filter) plan).condition())) {
+        if (!isMembership(conjunct, key)) conditions.add(conjunct);
         else if (onlyInBroadcast || !((DynamicPruningSubquery) conjunct).onlyInBroadcast()) return null;
       }
-      Expression condition = membership(key, values, valueKeys, number, onlyInBroadcast);
-      for (int i = others.size() - 1; i >= 0; i--) condition = new And((Expression) others.get(i), condition);
+      Expression condition = Versions.dynamicPruning(key, values, valueKeys, number, onlyInBroadcast);
+      for (int i = conditions.size() - 1; i >= 0; i--) condition = new And((Expression) conditions.get(i), condition);
       return new Filter(condition, ((Filter) plan).child());
     }
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) {
-      if (!passesRows(plan, child)) continue;
+      if (!EquiJoin.passesRows(plan, child)) continue;
       Expression term = plan instanceof Project ? below((Project) plan, key) : key;
       LogicalPlan pruned = term == null ? null : pruneScan(child, term, values, valueKeys, number);
-      if (pruned != null) return replaceChild(plan, child, pruned);
+      if (pruned != null) return Trees.replace(plan, child, pruned);
     }
     return null;
   }
@@ -231,30 +179,12 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   private static int nesting(LogicalPlan plan) {
     int deepest = 0;
     for (Expression expression : ScalaLists.toJava(plan.expressions())) {
-      for (Expression conjunct : ImpliedFilter.conjuncts(expression)) {
+      for (Expression conjunct : Trees.conjuncts(expression)) {
         if (conjunct instanceof DynamicPruningSubquery) deepest = Math.max(deepest, 1 + nesting(((DynamicPruningSubquery) conjunct).buildQuery()));
       }
     }
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) deepest = Math.max(deepest, nesting(child));
     return deepest;
-  }
-
-  /** Whether leaving out rows of `child` leaves out rows of `plan`, and changes no other. */
-  public static boolean passesRows(LogicalPlan plan, LogicalPlan child) {
-    // What numbers rows, or draws for each, gives others where some are left out.
-    for (Expression expression : ScalaLists.toJava(plan.expressions())) if (!expression.deterministic()) return false;
-    if (plan instanceof Project || plan instanceof Filter) return true;
-    if (!(plan instanceof Join)) return false;
-    Join join = (Join) plan;
-    JoinType type = join.joinType();
-    if (type == Inner$.MODULE$) return true;
-    return child == join.left() ? type == LeftSemi$.MODULE$ || type == LeftOuter$.MODULE$ : type == RightOuter$.MODULE$;
-  }
-
-  private static LogicalPlan replaceChild(LogicalPlan plan, LogicalPlan old, LogicalPlan replacement) {
-    List<LogicalPlan> children = new ArrayList<LogicalPlan>();
-    for (LogicalPlan child : ScalaLists.toJava(plan.children())) children.add(child == old ? replacement : child);
-    return (LogicalPlan) plan.withNewChildren(ScalaLists.toScala(children));
   }
 
   private static boolean isMembership(Expression conjunct, Expression key) {
@@ -264,7 +194,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
   /** The filter, and for each `column = (scalar subquery)` in it that the column is in the subquery's one row; null if nothing is new. */
   private static LogicalPlan pruneByValues(Filter filter) {
     LogicalPlan pruned = filter;
-    for (Expression conjunct : ImpliedFilter.conjuncts(filter.condition())) {
+    for (Expression conjunct : Trees.conjuncts(filter.condition())) {
       if (!(conjunct instanceof EqualTo)) continue;
       Expression left = ((EqualTo) conjunct).left();
       Expression right = ((EqualTo) conjunct).right();
@@ -279,8 +209,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
     if (!(column instanceof Attribute) || !(value instanceof ScalarSubquery)) return null;
     ScalarSubquery subquery = (ScalarSubquery) value;
     if (subquery.isCorrelated() || !isWorthRunningTwice(subquery.plan(), filter.child())) return null;
-    List<Expression> result = Collections.<Expression>singletonList((Attribute) subquery.plan().output().head());
-    return pruneScan(filter, (Attribute) column, subquery.plan(), ScalaLists.toScala(result), 0);
+    return pruneScan(filter, column, subquery.plan(), ScalaLists.<Expression>of((Expression) subquery.plan().output().head()), 0);
   }
 
   /** Spark tells a scan what a plan that runs for it alone finds only where that is of a column. */
@@ -300,24 +229,8 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   /** Whether a plan has the same rows when it runs once more: not where they are random, or any of them will do. */
   private static boolean isRepeatable(LogicalPlan plan) {
-    for (Expression expression : ScalaLists.toJava(plan.expressions())) if (!expression.deterministic()) return false;
-    if (plan instanceof LocalLimit || plan instanceof GlobalLimit || plan instanceof Offset || plan instanceof Sample) return false;
+    if (!Trees.isDeterministic(plan) || plan instanceof LocalLimit || plan instanceof GlobalLimit || plan instanceof Offset || plan instanceof Sample) return false;
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (!isRepeatable(child)) return false;
     return true;
-  }
-
-  /** `key IN (the values of valueKeys[number] in the rows of `values`)`, to be found out before the scan begins. */
-  private static Expression membership(Expression key, LogicalPlan values, Seq<Expression> valueKeys, int number, boolean onlyInBroadcast) {
-    // By type, because it gained a parameter between versions of Spark.
-    Constructor<?> constructor = DynamicPruningSubquery.class.getConstructors()[0];
-    Object[] arguments = new Object[constructor.getParameterTypes().length];
-    List<Object> numbers = Collections.<Object>singletonList(Integer.valueOf(number));
-    Object[] known = {key, values, valueKeys, ScalaLists.toScala(numbers), Boolean.valueOf(onlyInBroadcast), NamedExpression$.MODULE$.newExprId()};
-    for (int i = 0; i < arguments.length; i++) arguments[i] = i < known.length ? known[i] : scala.Option.empty();
-    try {
-      return (Expression) constructor.newInstance(arguments);
-    } catch (ReflectiveOperationException otherVersion) {
-      throw new IllegalStateException(otherVersion);
-    }
   }
 }

@@ -1,19 +1,12 @@
 package fuse_index.spark.java.rules;
 
-import fuse_index.spark.java.aggregate.*;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
-import java.util.Collections;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
-import org.apache.spark.sql.catalyst.expressions.Alias;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Descending$;
-import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -24,29 +17,19 @@ import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * Tells a scan of one of our tables how many rows are wanted of it, where a LIMIT, or a LIMIT of an ORDER BY, is over it with
- * nothing but projections and conditions that the scan knows in between. Spark still sorts and counts. A plan on which this fails
- * stays as it was.
+ * nothing but projections and conditions that the scan knows in between. Spark still sorts and counts.
  */
-public class TopRule<P extends TreeNode<?>> extends PlanRule<P> {
-  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
-
+public class TopRule<P extends TreeNode<?>> extends SafeRule<P> {
   public static class TellLimits extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) { return node instanceof GlobalLimit ? limited((GlobalLimit) node) : null; }
   }
 
-  protected LogicalPlan rewrite(LogicalPlan plan) {
-    try {
-      return plan.isStreaming() ? plan : (LogicalPlan) plan.transformDown(new TellLimits());
-    } catch (Exception failure) {
-      LOG.warn("a LIMIT did not reach the scan: " + failure);
-      return plan;
-    }
-  }
+  public TopRule() { super("a LIMIT did not reach the scan"); }
+
+  protected LogicalPlan improve(LogicalPlan plan) { return (LogicalPlan) plan.transformDown(new TellLimits()); }
 
   /** The limit, over a scan that knows of it; null if nothing changes. */
   private static LogicalPlan limited(GlobalLimit limit) {
@@ -63,8 +46,7 @@ public class TopRule<P extends TreeNode<?>> extends PlanRule<P> {
       rows = ((Sort) sorted).child();
     }
     LogicalPlan told = tell(rows, order, order == null ? null : order.child(), count);
-    if (told == null) return null;
-    return replace(limit, rows, told);
+    return told == null ? null : Trees.replace(limit, rows, told);
   }
 
   /** `rows` over a scan that knows how many are wanted; `key` is what they are ordered by in terms of this plan's columns. */
@@ -76,17 +58,17 @@ public class TopRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
     if (rows instanceof Filter && !knows(FuseScan.below(((Filter) rows).child()), ((Filter) rows).condition())) return null;
     if (!(rows instanceof Filter) && !(rows instanceof Project)) return null;
-    LogicalPlan child = (LogicalPlan) rows.children().head();
+    LogicalPlan child = Trees.child(rows);
     Expression below = rows instanceof Project && key != null ? origin((Project) rows, key) : key;
     if (key != null && below == null) return null;
     LogicalPlan told = tell(child, order, below, count);
-    return told == null ? null : replace(rows, child, told);
+    return told == null ? null : Trees.replace(rows, child, told);
   }
 
   /** Whether a scan was told of every part of a condition right above it: rows that it is sure of are then all wanted. */
   private static boolean knows(FuseScan scan, Expression condition) {
     if (scan == null) return false;
-    for (Expression conjunct : ImpliedFilter.conjuncts(condition)) {
+    for (Expression conjunct : Trees.conjuncts(condition)) {
       boolean told = false;
       for (Expression filter : scan.filters()) told |= filter.semanticEquals(conjunct);
       if (!told) return false;
@@ -96,11 +78,7 @@ public class TopRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   /** What rows are ordered by in terms of the columns below a projection; null if it is made by chance. */
   private static Expression origin(Project project, Expression key) {
-    Map<ExprId, Expression> aliases = new HashMap<ExprId, Expression>();
-    for (NamedExpression column : ScalaLists.toJava(project.projectList())) {
-      if (column instanceof Alias) aliases.put(column.exprId(), ((Alias) column).child());
-    }
-    Expression origin = (Expression) key.transformDown(new AggregateQuery.InlineAliases(aliases));
+    Expression origin = Trees.inline(project, key);
     return origin.deterministic() ? origin : null;
   }
 
@@ -111,11 +89,5 @@ public class TopRule<P extends TreeNode<?>> extends PlanRule<P> {
     String tree = ExpressionJson.ofOrdered(ScalaLists.toScala(keys), scan.snapshot.columns());
     return json.json(tree.substring(1, tree.length() - 1)).key("descending").bool(order.direction() == Descending$.MODULE$)
         .key("nulls_first").bool(order.nullOrdering() == NullsFirst$.MODULE$).close('}').toString();
-  }
-
-  private static LogicalPlan replace(LogicalPlan plan, LogicalPlan old, LogicalPlan replacement) {
-    if (plan == old) return replacement;
-    List<LogicalPlan> child = Collections.singletonList(replace((LogicalPlan) plan.children().head(), old, replacement));
-    return (LogicalPlan) plan.withNewChildren(ScalaLists.toScala(child));
   }
 }

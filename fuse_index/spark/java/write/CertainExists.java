@@ -20,6 +20,6 @@ public class CertainExists<N> extends NodeRewrite<N> {
   private static boolean hasOneRow(LogicalPlan plan) {
     if (plan instanceof Aggregate) return ((Aggregate) plan).groupingExpressions().isEmpty();
     boolean keepsRows = plan instanceof Project || plan instanceof SubqueryAlias;
-    return keepsRows && hasOneRow((LogicalPlan) plan.children().head());
+    return keepsRows && hasOneRow(Trees.child(plan));
   }
 }

@@ -1,18 +1,14 @@
 package fuse_index.spark.java.write;
 
 import fuse_index.spark.java.catalyst.*;
-import java.util.ArrayList;
-import java.util.List;
-import org.apache.spark.sql.catalyst.expressions.Alias;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
-import org.apache.spark.sql.types.Metadata;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
@@ -30,14 +26,13 @@ public class DrawnValues extends NodeRewrite<Expression> {
   static LogicalPlan inSource(MergeIntoTable merge) {
     if (merge.matchedActions().isEmpty() && merge.notMatchedBySourceActions().isEmpty()) return null; // an append, where all is allowed
     DrawnValues drawn = new DrawnValues(merge.sourceTable());
-    Object[] arguments = arguments(merge);
+    Object[] arguments = Versions.arguments(merge);
     for (int i = 0; i < arguments.length; i++) {
       boolean hasSource = arguments[i] == merge.matchedActions() || arguments[i] == merge.notMatchedActions();
       if (hasSource) arguments[i] = drawn.outOf((Seq<?>) arguments[i]);
     }
     if (drawn.columns.isEmpty()) return null;
-    for (int i = 0; i < arguments.length; i++) if (arguments[i] == merge.sourceTable()) arguments[i] = drawn.rowsWithColumns();
-    return (LogicalPlan) merge.makeCopy(arguments);
+    return Versions.copy((LogicalPlan) merge.makeCopy(arguments), merge.sourceTable(), drawn.rowsWithColumns());
   }
 
   /**
@@ -47,7 +42,7 @@ public class DrawnValues extends NodeRewrite<Expression> {
   static LogicalPlan inQuery(WriteDelta delta) {
     LogicalPlan query = (LogicalPlan) delta.query().transformDown(new OfRows());
     boolean changed = query != delta.query();
-    Object[] arguments = arguments(delta);
+    Object[] arguments = Versions.arguments(delta);
     for (int i = 0; i < arguments.length; i++) {
       if (arguments[i] == delta.query()) arguments[i] = query;
       if (!isDrawn(arguments[i])) continue;
@@ -69,9 +64,7 @@ public class DrawnValues extends NodeRewrite<Expression> {
       DrawnValues drawn = new DrawnValues(merge.child());
       LogicalPlan clauses = (LogicalPlan) merge.transformExpressionsDown(drawn);
       if (drawn.columns.isEmpty()) return null;
-      Object[] arguments = arguments(clauses);
-      for (int i = 0; i < arguments.length; i++) if (arguments[i] == merge.child()) arguments[i] = drawn.rowsWithColumns();
-      return clauses.makeCopy(arguments);
+      return Versions.copy(clauses, merge.child(), drawn.rowsWithColumns());
     }
   }
 
@@ -79,8 +72,7 @@ public class DrawnValues extends NodeRewrite<Expression> {
     Expression expression = (Expression) node;
     if (expression.deterministic() || !expression.resolved() || !expression.references().subsetOf(rows.outputSet())) return null;
     for (Expression child : ScalaLists.toJava(expression.children())) if (!child.deterministic()) return null;
-    NamedExpression column = new Alias(expression, "drawn" + columns.size(), NamedExpression$.MODULE$.newExprId(),
-        ScalaLists.toScala(new ArrayList<String>()), Option.apply(Metadata.empty()), ScalaLists.toScala(new ArrayList<String>()));
+    NamedExpression column = Trees.alias(expression, "drawn" + columns.size());
     columns.add(column);
     return column.toAttribute();
   }
@@ -96,11 +88,5 @@ public class DrawnValues extends NodeRewrite<Expression> {
     for (Object column : ScalaLists.toJava(rows.output())) all.add((NamedExpression) column);
     all.addAll(columns);
     return new Project(ScalaLists.toScala(all), rows);
-  }
-
-  private static Object[] arguments(LogicalPlan plan) {
-    Object[] arguments = new Object[plan.productArity()];
-    for (int i = 0; i < arguments.length; i++) arguments[i] = plan.productElement(i);
-    return arguments;
   }
 }

@@ -1,8 +1,7 @@
 package fuse_index.spark.java.write;
 
 import fuse_index.spark.java.rpc.*;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;

@@ -3,8 +3,7 @@ package fuse_index.spark.java.write;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
-import java.util.HashSet;
-import java.util.Set;
+import java.util.*;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -75,15 +74,6 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
     capabilities.add(TableCapability.OVERWRITE_BY_FILTER);
     capabilities.add(TableCapability.OVERWRITE_DYNAMIC);
     return capabilities;
-  }
-
-  /** Spark's capability of this name; null before the version that has it. */
-  public static TableCapability capability(String name) {
-    try {
-      return TableCapability.valueOf(name);
-    } catch (IllegalArgumentException before) {
-      return null;
-    }
   }
 
   public MetadataColumn[] metadataColumns() { return new MetadataColumn[] {new FileMetadata.Column()}; }

@@ -3,14 +3,9 @@ package fuse_index.spark.java.write;
 import fuse_index.spark.java.aggregate.*;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
-import fuse_index.spark.java.rules.*;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -18,7 +13,6 @@ import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.RowOrdering$;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
@@ -37,7 +31,6 @@ import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.Metadata;
 
 /**
  * The query of a MERGE, whose table is read where keys of its source may be, and nowhere else.
@@ -46,25 +39,11 @@ import org.apache.spark.sql.types.Metadata;
  * A MERGE that is about rows without a match reads the whole table, and so does one whose source reads the table itself.
  */
 public class MergeKeys {
-  /** Keys above which only the least and the greatest are asked about: nearly every block has one of so many. */
-  private static final int MAX_KEYS = 10000;
   private static final String KEY = "key";
 
   /** Takes out what waits for keys of the other side: the source is read as it is, and its keys are known when the table is. */
   public static class WithoutPruning extends NodeRewrite<Expression> {
     protected Object rewrite(Object node) { return node instanceof DynamicPruningSubquery ? Literal.TrueLiteral() : null; }
-  }
-
-  public static class Replacement extends NodeRewrite<LogicalPlan> {
-    private final LogicalPlan old;
-    private final LogicalPlan other;
-
-    public Replacement(LogicalPlan old, LogicalPlan other) {
-      this.old = old;
-      this.other = other;
-    }
-
-    protected Object rewrite(Object node) { return node == old ? other : null; }
   }
 
   private final SparkSession session;
@@ -81,10 +60,10 @@ public class MergeKeys {
     this.query = query;
     this.join = join;
     this.scan = scan;
-    this.targetIsLeft = scanBelow(join.left()) == scan;
+    this.targetIsLeft = Trees.below(join.left()) == scan;
     this.equalities = new ArrayList<EqualTo>();
     if (join.condition().isEmpty()) return;
-    for (Expression conjunct : ImpliedFilter.conjuncts((Expression) join.condition().get())) addEquality(conjunct);
+    for (Expression conjunct : Trees.conjuncts((Expression) join.condition().get())) addEquality(conjunct);
   }
 
   /** Finds the keys of the query of a MERGE into this table; null where they say nothing of the rows that matter. */
@@ -123,20 +102,14 @@ public class MergeKeys {
     if (plan instanceof Join) {
       Join join = (Join) plan;
       JoinType type = join.joinType();
-      if (scanBelow(join.left()) == scan) return type == Inner$.MODULE$ || type == RightOuter$.MODULE$ ? join : null;
-      if (scanBelow(join.right()) == scan) return type == Inner$.MODULE$ || type == LeftAnti$.MODULE$ ? join : null;
+      if (Trees.below(join.left()) == scan) return type == Inner$.MODULE$ || type == RightOuter$.MODULE$ ? join : null;
+      if (Trees.below(join.right()) == scan) return type == Inner$.MODULE$ || type == LeftAnti$.MODULE$ ? join : null;
     }
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) {
       Join found = joinOver(child, scan);
       if (found != null) return found;
     }
     return null;
-  }
-
-  private static LogicalPlan scanBelow(LogicalPlan plan) {
-    LogicalPlan below = plan;
-    while (below instanceof Project || below instanceof Filter) below = (LogicalPlan) below.children().head();
-    return below;
   }
 
   private LogicalPlan target() { return targetIsLeft ? join.left() : join.right(); }
@@ -164,10 +137,10 @@ public class MergeKeys {
       List<Expression> conditions = new ArrayList<Expression>();
       for (EqualTo equality : equalities) addMembership(equality.left(), equality.right(), rows, conditions);
       if (evaluated != null && isFew) rows = new Repartition(1, false, rows); // or each partition would add a block
-      LogicalPlan filtered = (LogicalPlan) target().transformUp(new Replacement(scan, new Filter(all(conditions), scan)));
+      LogicalPlan filtered = Trees.replace(target(), scan, new Filter(Trees.and(conditions), scan));
       Join known = new Join(targetIsLeft ? filtered : rows, targetIsLeft ? rows : filtered, join.joinType(), join.condition(), join.hint());
       addConditions(target(), conditions);
-      statement.run(toldTo(new Filter(all(conditions), scan)), dataset((LogicalPlan) query.transformDown(new Replacement(join, known))));
+      statement.run(toldTo(new Filter(Trees.and(conditions), scan)), dataset(Trees.replace(query, join, known)));
     } finally {
       if (evaluated != null) ((LogicalRDD) evaluated.logicalPlan()).rdd().unpersist(false);
     }
@@ -175,7 +148,7 @@ public class MergeKeys {
 
   /** Rows that the statement came with, which are the same whenever they are looked at. */
   private static boolean isAtHand(LogicalPlan source) {
-    LogicalPlan below = scanBelow(source);
+    LogicalPlan below = Trees.below(source);
     return below instanceof LocalRelation && source.deterministic() && source.subqueriesAll().isEmpty();
   }
 
@@ -186,13 +159,11 @@ public class MergeKeys {
 
   /** What is true of every row of the table whose `column` has a value that `value` has in these rows. */
   private void addMembership(Expression column, Expression value, LogicalPlan rows, List<Expression> conditions) {
-    NamedExpression key = new Alias(value, KEY, NamedExpression$.MODULE$.newExprId(), ScalaLists.toScala(new ArrayList<String>()),
-        scala.Option.apply(Metadata.empty()), ScalaLists.toScala(new ArrayList<String>()));
-    Dataset<Row> keys = dataset(new Project(ScalaLists.toScala(Collections.singletonList(key)), rows));
-    InternalRow[] found = collect((Dataset<Row>) keys.limit(MAX_KEYS + 1));
-    isFew = found.length <= MAX_KEYS;
-    if (found.length > MAX_KEYS) found = collect((Dataset<Row>) ((Dataset<Row>) keys.distinct()).limit(MAX_KEYS + 1));
-    if (found.length <= MAX_KEYS) {
+    Dataset<Row> keys = dataset(new Project(ScalaLists.<NamedExpression>of(Trees.alias(value, KEY)), rows));
+    InternalRow[] found = collect((Dataset<Row>) keys.limit(RuntimeFilters.MAX_KEYS + 1));
+    isFew = found.length <= RuntimeFilters.MAX_KEYS;
+    if (found.length > RuntimeFilters.MAX_KEYS) found = collect((Dataset<Row>) ((Dataset<Row>) keys.distinct()).limit(RuntimeFilters.MAX_KEYS + 1));
+    if (found.length <= RuntimeFilters.MAX_KEYS) {
       List<Expression> values = new ArrayList<Expression>();
       for (InternalRow row : found) if (!row.isNullAt(0)) values.add(literal(row, 0, value.dataType()));
       conditions.add(values.isEmpty() ? Literal.FalseLiteral() : new In(column, ScalaLists.toScala(values)));
@@ -207,16 +178,10 @@ public class MergeKeys {
 
   private static Expression literal(InternalRow row, int column, DataType type) { return new Literal(row.copy().get(column, type), type); }
 
-  private static Expression all(List<Expression> conditions) {
-    Expression all = null;
-    for (Expression condition : conditions) all = all == null ? condition : new And(all, condition);
-    return all == null ? Literal.TrueLiteral() : all;
-  }
-
   /** Adds what else the statement asks of rows of the table. */
   private void addConditions(LogicalPlan plan, List<Expression> conditions) {
     if (plan instanceof Filter) {
-      for (Expression conjunct : ImpliedFilter.conjuncts(((Filter) plan).condition())) {
+      for (Expression conjunct : Trees.conjuncts(((Filter) plan).condition())) {
         if (conjunct.references().subsetOf(scan.outputSet())) conditions.add(conjunct);
       }
     }
@@ -228,7 +193,7 @@ public class MergeKeys {
     filter.setAnalyzed();
     LogicalPlan optimized = (LogicalPlan) session.sessionState().optimizer().execute(filter);
     for (LogicalPlan leaf : ScalaLists.toJava(optimized.collectLeaves())) {
-      if (FuseScan.below(leaf) != null) return all(FuseScan.below(leaf).filters());
+      if (FuseScan.below(leaf) != null) return Trees.and(FuseScan.below(leaf).filters());
     }
     return Literal.FalseLiteral();
   }

@@ -3,9 +3,7 @@ package fuse_index.spark.java.write;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.rpc.*;
-import fuse_index.spark.java.rules.*;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -43,7 +41,7 @@ public class RowStatement {
     TableSnapshot snapshot = table.snapshot();
     String filters = "null";
     if (condition != null && !SubqueryExpression.hasSubquery(condition)) {
-      List<Expression> conjuncts = new ArrayList<Expression>(ImpliedFilter.conjuncts(condition));
+      List<Expression> conjuncts = new ArrayList<Expression>(Trees.conjuncts(condition));
       filters = ExpressionJson.of(ScalaLists.toScala(conjuncts), snapshot.columns());
     }
     Json request = snapshot.openRequest(filters).key("operation").text("change").key("session").text(snapshot.callbackKey);

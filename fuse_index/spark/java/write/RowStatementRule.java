@@ -3,17 +3,11 @@ package fuse_index.spark.java.write;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.read.*;
-import java.lang.reflect.Constructor;
-import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Set;
+import java.util.*;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
-import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.LeftAnti$;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
@@ -29,10 +23,8 @@ import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
-import scala.collection.immutable.Map$;
 
 /**
  * Puts writes that hand their rows to Python in the place of those that Spark would have executors do, with classes that they do
@@ -40,9 +32,6 @@ import scala.collection.immutable.Map$;
  * Catalyst's own.
  */
 public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
-  /** What newer versions of Spark call a MERGE that does nothing else; older ones have no such class. */
-  private static final String INSERT_ONLY_MERGE = "InsertOnlyMerge";
-
   /** Takes rows of any columns: those that change come with where they lie. */
   public static class ChangedRows extends FuseTable {
     public ChangedRows(FuseTable table) { super(table.session, table.name(), table.snapshot(), table.commandKey()); }
@@ -93,7 +82,7 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
       boolean ours = delta.write().isDefined() && delta.write().get() instanceof FuseRowOperation.Delta;
       return ours ? changedRows(delta, ((FuseRowOperation.Delta) delta.write().get()).statement) : plan;
     }
-    if (plan instanceof AppendData || plan.nodeName().equals(INSERT_ONLY_MERGE)) {
+    if (Versions.appends(plan)) {
       FuseWrite write = writeOf(plan);
       boolean insertsUnmatched = write != null && write.statement.operation.equals(RowStatement.APPEND)
           && (!(plan instanceof AppendData) || isMergeInto(write.statement.table, ((AppendData) plan).query()));
@@ -136,41 +125,34 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     return write.isDefined() && write.get() instanceof FuseWrite ? (FuseWrite) write.get() : null;
   }
 
-  /** By position, because it gained parameters between versions of Spark. */
   private static LogicalPlan replaced(LogicalPlan plan, FuseWrite write, FuseWrite other) {
-    Object[] arguments = new Object[plan.productArity()];
-    for (int i = 0; i < arguments.length; i++) {
-      Object old = plan.productElement(i);
-      arguments[i] = old instanceof Option && ((Option<?>) old).isDefined() && ((Option<?>) old).get() == write ? Option.apply(other) : old;
+    LogicalPlan copy = plan;
+    for (Object part : Versions.arguments(plan)) {
+      if (part instanceof Option && ((Option<?>) part).isDefined() && ((Option<?>) part).get() == write) copy = Versions.copy(copy, part, Option.apply(other));
     }
-    return (LogicalPlan) plan.makeCopy(arguments);
+    return copy;
   }
 
   /** Hands over a column for what happens to a row, where it lies (NULL for new ones), and its columns as they will be, if it stays. */
   private static LogicalPlan changedRows(WriteDelta delta, RowStatement statement) {
     List<Attribute> output = ScalaLists.toJava(delta.query().output());
     List<NamedExpression> columns = new ArrayList<NamedExpression>();
-    columns.add(named((Expression) output.get(0), "operation"));
+    columns.add(Trees.alias((Expression) output.get(0), "operation"));
     Integer place = (Integer) delta.projections().rowIdProjection().colOrdinals().apply(0);
     Expression metadata = (Expression) output.get(place.intValue());
-    columns.add(named(member(metadata, "file_path"), "block"));
-    columns.add(named(member(metadata, "row_index"), "row"));
+    columns.add(Trees.alias(member(metadata, "file_path"), "block"));
+    columns.add(Trees.alias(member(metadata, "row_index"), "row"));
     if (delta.projections().rowProjection().isDefined()) {
       ProjectingInternalRow row = (ProjectingInternalRow) delta.projections().rowProjection().get();
       // A statement that asks for metadata has it behind the columns of the rows, which are all that is written.
       int count = Math.min(row.colOrdinals().length(), statement.table.schema().length());
       for (int i = 0; i < count; i++) {
-        columns.add(named((Expression) output.get(((Integer) row.colOrdinals().apply(i)).intValue()), "c" + i));
+        columns.add(Trees.alias((Expression) output.get(((Integer) row.colOrdinals().apply(i)).intValue()), "c" + i));
       }
     }
     // The condition of a MERGE is about columns of two tables, which may be called alike: MergeKeys knows what follows from it.
     Expression condition = statement.isMerge() ? null : delta.condition();
     return handOver(new FuseWrite(statement, condition), new Project(ScalaLists.toScala(columns), (LogicalPlan) delta.query().transformDown(new FilterScans())), delta.productElement(0));
-  }
-
-  private static NamedExpression named(Expression value, String name) {
-    return new Alias(value, name, NamedExpression$.MODULE$.newExprId(), ScalaLists.toScala(new ArrayList<String>()),
-        Option.apply(Metadata.empty()), ScalaLists.toScala(new ArrayList<String>()));
   }
 
   private static Expression member(Expression struct, String name) {
@@ -182,24 +164,6 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     DataSourceV2Relation table = (DataSourceV2Relation) named;
     LogicalPlan to = DataSourceV2Relation$.MODULE$.create(new ChangedRows(write.statement.table), table.catalog(), table.identifier());
     query.setAnalyzed(); // it is, and optimised; what the optimizer made of it, the analyzer need not understand
-    Constructor<?> append = AppendData.class.getConstructors()[0];
-    Class<?>[] types = append.getParameterTypes();
-    Object[] arguments = new Object[types.length];
-    boolean writeGiven = false;
-    for (int i = 0; i < arguments.length; i++) {
-      if (i == 0) arguments[i] = to;
-      else if (types[i] == LogicalPlan.class) arguments[i] = query;
-      else if (types[i] == boolean.class) arguments[i] = Boolean.FALSE;
-      else if (types[i] == scala.collection.immutable.Map.class) arguments[i] = Map$.MODULE$.empty();
-      else {
-        arguments[i] = writeGiven ? Option.apply(query) : Option.apply(write);
-        writeGiven = true;
-      }
-    }
-    try {
-      return (LogicalPlan) append.newInstance(arguments);
-    } catch (ReflectiveOperationException refused) {
-      throw new IllegalStateException(refused);
-    }
+    return Versions.append(to, query, write);
   }
 }

@@ -1,7 +1,6 @@
 package fuse_index.spark.java.write;
 
 import org.apache.spark.sql.connector.catalog.Identifier;
-import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 
 /**
@@ -9,9 +8,6 @@ import org.apache.spark.sql.connector.catalog.TableChange;
  * nothing is altered: what is loaded next is the table as it will be, whose statement brings the change in the commit of its rows.
  */
 public class SchemaEvolution {
-  /** What asks for it: of ResolveMergeIntoSchemaEvolution (4.1) and ResolveSchemaEvolution what their names have in common. */
-  private static final String RULE = "SchemaEvolution";
-  private static final String ANALYSIS = "org.apache.spark.sql.catalyst.analysis.";
   /** The state of the analysis that this thread does, between its two calls. */
   private static final ThreadLocal<Held> HELD = new ThreadLocal<Held>();
 
@@ -23,17 +19,6 @@ public class SchemaEvolution {
       this.table = table;
       this.changes = changes;
     }
-  }
-
-  /** By which Spark knows that a table can have it; null before 4.1. */
-  public static TableCapability capability() { return FuseTable.capability("AUTOMATIC_SCHEMA_EVOLUTION"); }
-
-  /** Whether it is the analyzer that alters a table, and no ALTER TABLE: the interface of catalogues does not tell. */
-  public static boolean isAnalysis() {
-    for (StackTraceElement frame : new Throwable().getStackTrace()) {
-      if (frame.getClassName().startsWith(ANALYSIS) && frame.getClassName().indexOf(RULE) > 0) return true;
-    }
-    return false;
   }
 
   public static void hold(Identifier table, TableChange[] changes) { HELD.set(new Held(table, changes)); }

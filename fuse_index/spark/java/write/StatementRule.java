@@ -2,9 +2,7 @@ package fuse_index.spark.java.write;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.rpc.*;
-import java.lang.reflect.Field;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.*;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
@@ -37,9 +35,7 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     for (Object rule : rules) if (rule instanceof StatementRule) return;
     rules.add(new StatementRule<LogicalPlan>());
     try {
-      Field field = analyzer.getClass().getDeclaredField(RULES);
-      field.setAccessible(true);
-      field.set(analyzer, ScalaLists.toScala(rules));
+      Versions.field(analyzer, RULES).set(analyzer, ScalaLists.toScala(rules));
     } catch (ReflectiveOperationException other) {
       LOG.warn("statements of this session are not looked at before they are planned, so that a MERGE of rows that are drawn is refused, "
           + "and MERGE WITH SCHEMA EVOLUTION adds no columns: " + other);
@@ -60,7 +56,7 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
       MergeIntoTable merge = (MergeIntoTable) node;
       FuseTable table = tableBelow(merge.targetTable());
       if (table == null) return null;
-      if (SchemaEvolution.capability() == null) EvolutionCheck.check(merge, table);
+      if (Versions.SCHEMA_EVOLUTION == null) EvolutionCheck.check(merge, table);
       return merge.resolved() ? DrawnValues.inSource(merge) : null;
     }
 
