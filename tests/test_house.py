@@ -14,6 +14,13 @@ PACKAGES = (ROOT / "fuse_storage", ROOT / "fuse_index", ROOT / "plugins" / "fuse
 FILES = [path for package in PACKAGES for path in sorted(package.rglob("*.py"))]
 ROOMS = sorted({path.parent for path in FILES})
 JAVA = ROOT / "fuse_index" / "spark" / "java"
+JAVA_CLASSES = [
+    path
+    for path in sorted(JAVA.rglob("*.java"))
+    if path.name != "package-info.java" and path.parent.name != "older"  # of Spark's package
+]
+JAVA_ROOMS = ("rules", "catalog", "write", "aggregate", "driver", "read", "files", "rpc", "catalyst")
+"""From the top: each imports those after it."""
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in FILES}
 
 CROWDED = {ROOT / "fuse_index" / "expressions"}
@@ -86,10 +93,32 @@ def test_a_room_has_at_most_twelve_modules(room: Path) -> None:
 
 
 def test_a_room_of_java_says_what_it_answers_and_has_at_most_twelve_classes() -> None:
-    rooms = {path.parent for path in JAVA.rglob("*.java")} - {JAVA, JAVA / "older"}
+    rooms = {path.parent for path in JAVA_CLASSES} - {JAVA}
 
+    assert {room.name for room in rooms} == set(JAVA_ROOMS)
     assert {named(room) for room in rooms if not (room / "package-info.java").exists()} == set()
-    assert {named(room) for room in rooms if len(list(room.glob("*.java"))) > 13} == set()
+    assert {named(room) for room in rooms if len(list(room.glob("*.java"))) > 12 + 1} == set()
+
+
+def test_a_file_of_java_is_short_and_has_one_class_of_the_package_of_its_folder() -> None:
+    top = re.compile(r"^(?:public |abstract |final )*(?:class|interface|enum) (\w+)", re.MULTILINE)
+    texts = {path: path.read_text("utf-8") for path in JAVA_CLASSES}
+
+    assert {named(path) for path, text in texts.items() if len(text.splitlines()) > 300} == set()
+    assert {named(path) for path, text in texts.items() if top.findall(text) != [path.stem]} == set()
+    packages = {path: ".".join(path.parent.relative_to(ROOT).parts) for path in texts}
+    assert {named(path) for path, text in texts.items() if not text.startswith(f"package {packages[path]};")} == set()
+
+
+def test_java_imports_downwards() -> None:
+    up = {
+        f"{named(path)} imports {room}"
+        for path in JAVA_CLASSES
+        for room in re.findall(r"^import fuse_index\.spark\.java\.(\w+)\.\*;", path.read_text("utf-8"), re.MULTILINE)
+        if path.parent != JAVA and JAVA_ROOMS.index(room) <= JAVA_ROOMS.index(path.parent.name)
+    }
+
+    assert up == set()
 
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if room not in PACKAGES], ids=named)

@@ -57,7 +57,7 @@ public class AggregateQuery {
     if (!(node instanceof Aggregate)) return null;
     LogicalPlan relation = Trees.below(((Aggregate) node).child());
     FuseScan scan = FuseScan.below(relation);
-    if (scan == null || scan.isRestricted()) return null;
+    if (scan == null || scan.asked.isRestricted()) return null;
     AggregateQuery query = new AggregateQuery((Aggregate) node, relation, scan);
     query.addPlansFromScanUp(((Aggregate) node).child());
     for (Object result : ScalaLists.toJava(query.plan.aggregateExpressions())) query.addMeasures((Expression) result);

@@ -42,7 +42,7 @@ public class AggregateReport {
   private static void reportTooFar(scala.collection.Seq<LogicalPlan> plans, String refusal, Set<String> lines) {
     for (LogicalPlan plan : ScalaLists.toJava(plans)) {
       FuseScan scan = FuseScan.below(plan);
-      if (scan != null && !scan.isRestricted()) lines.add(refusalLine(scan, refusal));
+      if (scan != null && !scan.asked.isRestricted()) lines.add(refusalLine(scan, refusal));
       if (!(plan instanceof Aggregate)) reportTooFar(plan.children(), refusal, lines);
     }
   }

@@ -34,7 +34,7 @@ public class NamedStreams {
     private volatile boolean isStream;
 
     public StreamableScan(CatalogFuseTable table, StructType columns) {
-      super(table.session, table.snapshot(), columns);
+      super(table.session, new ScanRequest(table.snapshot(), columns));
       this.table = table;
     }
 

@@ -5,11 +5,14 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -70,6 +73,22 @@ public class Trees {
     Expression all = null;
     for (Expression condition : conditions) all = all == null ? condition : new And(all, condition);
     return all == null ? Literal.TrueLiteral() : all;
+  }
+
+  /** The strongest condition on these columns alone that is TRUE wherever `condition` is; null if there is none. */
+  public static Expression impliedBy(Expression condition, AttributeSet columns) {
+    if (condition instanceof And) {
+      Expression left = impliedBy(((And) condition).left(), columns);
+      Expression right = impliedBy(((And) condition).right(), columns);
+      return left == null ? right : right == null ? left : new And(left, right);
+    }
+    if (condition instanceof Or) {
+      Expression left = impliedBy(((Or) condition).left(), columns);
+      Expression right = impliedBy(((Or) condition).right(), columns);
+      return left == null || right == null ? null : new Or(left, right);
+    }
+    boolean possible = condition.deterministic() && !SubqueryExpression.hasSubquery(condition);
+    return possible && condition.references().subsetOf(columns) ? condition : null;
   }
 
   /** The rows of a plan on which all of these conditions are true. */

@@ -1,2 +1,2 @@
-/** What Spark's trees of plans and expressions need of us: walks, rewrites, and how they are written as JSON. */
+/** What Spark's trees of plans and expressions need of us: walks, rewrites, and what differs between its versions. */
 package fuse_index.spark.java.catalyst;

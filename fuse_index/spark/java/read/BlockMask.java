@@ -1,13 +1,18 @@
 package fuse_index.spark.java.read;
 
+import fuse_index.spark.java.rpc.*;
 import java.nio.ByteBuffer;
 import java.util.*;
+import java.util.concurrent.TimeoutException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The blocks of a listing that a query must read: one bit each; and of some of them no more than ranges. Without bits it must read
  * all of them, for the reason given.
  */
 public class BlockMask {
+  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
   private static final int HEADER_BYTES = 5;
   /** A block, the first byte, and the number of bytes. */
   private static final int RANGE_BYTES = 24;
@@ -33,6 +38,24 @@ public class BlockMask {
   }
 
   public static BlockMask readAll(String refusal) { return new BlockMask(null, refusal, 0, 0, 0, Integer.MAX_VALUE); }
+
+  /** Asks which blocks to read, and answers in any case: whatever goes wrong means all of them. */
+  public static BlockMask ask(String key, String request, int blocks) {
+    BlockMask mask;
+    try {
+      mask = decode(PythonCallback.send(key, request), blocks);
+    } catch (TimeoutException late) {
+      mask = readAll("no vote within " + PythonCallback.deadline() + " (" + PythonCallback.DEADLINE + ")");
+    } catch (InterruptedException cancelled) {
+      Thread.currentThread().interrupt();
+      mask = readAll("the query was cancelled");
+    } catch (Throwable failure) {
+      mask = readAll(failure.toString());
+    }
+    String asked = request.substring(0, Math.min(request.length(), 1000));
+    if (mask.refusal != null) LOG.warn("every block is read, because indexes could not be asked: " + mask.refusal + "; asked was " + asked);
+    return mask;
+  }
 
   /**
    * Byte 1, the number of blocks as an int, and a bit for each, the lowest first; then, as ints, how many zones are read, how many

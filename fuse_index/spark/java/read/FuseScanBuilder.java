@@ -20,5 +20,5 @@ public class FuseScanBuilder implements SupportsPushDownRequiredColumns {
 
   public void pruneColumns(StructType required) { columns = snapshot.readSchema(required); }
 
-  public Scan build() { return new FuseScan(session, snapshot, columns); }
+  public Scan build() { return new FuseScan(session, new ScanRequest(snapshot, columns)); }
 }

@@ -1,7 +1,13 @@
 package fuse_index.spark.java.read;
 
+import fuse_index.spark.java.rpc.*;
+import java.nio.charset.StandardCharsets;
+import java.util.*;
+import java.util.concurrent.TimeoutException;
 import org.apache.spark.network.util.JavaUtils;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
 
 /** How much the driver reads by itself where votes leave few rows: beyond, executors are sooner done. */
 public class RowLimits {
@@ -43,6 +49,20 @@ public class RowLimits {
     return new RowLimits(JavaUtils.byteStringAsBytes(conf.getConfString(MAX_BYTES, DEFAULT_MAX_BYTES)),
         JavaUtils.byteStringAsBytes(conf.getConfString(MAX_SCAN_BYTES, DEFAULT_MAX_SCAN_BYTES)),
         JavaUtils.timeStringAsMs(conf.getConfString(DEADLINE, DEFAULT_DEADLINE)));
+  }
+
+  /** Rows of this schema, as Python reads them. Raises Exceeded where they are too many, and what goes wrong. */
+  public List<InternalRow> rows(String key, String request, StructType schema) throws Exception {
+    byte[] reply;
+    try {
+      reply = (byte[]) PythonCallback.ask(key, request, deadlineMilliseconds);
+    } catch (TimeoutException late) {
+      throw new Exceeded("the driver had not read them within " + deadlineMilliseconds + " ms");
+    }
+    if (reply[0] == 0) throw new Exceeded(new String(reply, 1, reply.length - 1, StandardCharsets.UTF_8));
+    LocalRows rows = new LocalRows(Arrays.copyOfRange(reply, 1, reply.length));
+    if (!rows.readSchema().sameType(schema)) throw new IllegalStateException(rows.readSchema() + " in the place of " + schema);
+    return rows.list();
   }
 
   /** Whether the rows that votes left may be read, with so many bytes in files. */

@@ -2,6 +2,7 @@ package fuse_index.spark.java.read;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
+import fuse_index.spark.java.rpc.*;
 import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;

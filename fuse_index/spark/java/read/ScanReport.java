@@ -2,7 +2,6 @@ package fuse_index.spark.java.read;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.rpc.*;
-import fuse_index.spark.java.rules.*;
 import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -86,7 +85,7 @@ public class ScanReport {
 
   /** The scan that an answered aggregate left over is no scan of its own: the aggregate accounts for it. */
   private static boolean isFuseScan(BatchScanExec scan) {
-    return scan.scan() instanceof FuseScan && !((FuseScan) scan.scan()).isRestricted();
+    return scan.scan() instanceof FuseScan && !((FuseScan) scan.scan()).asked.isRestricted();
   }
 
   private void walkAll(scala.collection.Seq<SparkPlan> plans) {
@@ -184,7 +183,7 @@ public class ScanReport {
   private static boolean isAskedByKeys(Expression condition, BatchScanExec scan) {
     if (!(condition instanceof BinaryComparison)) return false;
     for (Attribute key : ScalaLists.toJava(condition.references().toSeq())) {
-      if (scan.outputSet().contains(key) && ((FuseScan) scan.scan()).knewKeysOf(key.name())) return true;
+      if (scan.outputSet().contains(key) && ((FuseScan) scan.scan()).asked.knowsKeysOf(key.name())) return true;
     }
     for (Expression filter : ScalaLists.toJava(scan.runtimeFilters())) {
       for (Attribute key : ScalaLists.toJava(filter.references().toSeq())) {
@@ -198,7 +197,7 @@ public class ScanReport {
   /** Calls of our functions reach the scan as marks, whatever evaluates them; and so may parts of other conditions. */
   private boolean isImplied(Expression condition, BatchScanExec scan, List<Expression> filters) {
     if (condition instanceof Attribute) return pluginColumns.contains(((Attribute) condition).exprId());
-    Expression part = ImpliedFilter.impliedBy(condition, scan.outputSet());
+    Expression part = Trees.impliedBy(condition, scan.outputSet());
     return part != null && isPushed(part, filters);
   }
 

@@ -77,10 +77,13 @@ public class ScanStatistics implements Statistics {
     JsonNode known = new ObjectMapper().readTree(Arrays.copyOfRange(reply, 1, reply.length));
     for (Iterator<String> names = known.fieldNames(); names.hasNext();) {
       String name = (String) names.next();
-      columns.put(Expressions.column("`" + name.replace("`", "``") + "`"), new Column((JsonNode) known.get(name), schema.apply(name).dataType()));
+      columns.put(reference(name), new Column((JsonNode) known.get(name), schema.apply(name).dataType()));
     }
     return columns;
   }
+
+  /** A column by its name, whatever is in that. */
+  public static NamedReference reference(String name) { return Expressions.column("`" + name.replace("`", "``") + "`"); }
 
   public OptionalLong sizeInBytes() { return OptionalLong.of(bytes); }
 

@@ -43,6 +43,13 @@ public class Json {
     return this;
   }
 
+  /** A list of strings. */
+  public Json texts(String[] values) {
+    open('[');
+    for (String value : values) text(value);
+    return close(']');
+  }
+
   public Json bool(boolean value) { return json(String.valueOf(value)); }
 
   /** A value that is JSON already. */

@@ -1,20 +1,13 @@
 package fuse_index.spark.java.rpc;
 
-import fuse_index.spark.java.read.*;
-import java.util.*;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.network.util.JavaUtils;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.StructType;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * Requests to Python, answered within a deadline. Each Python process has a mailbox here, from which its threads take them.
@@ -25,7 +18,6 @@ import org.slf4j.LoggerFactory;
 public class PythonCallback {
   public static final String DEADLINE = "spark.fuse.index.deadline";
   private static final String DEFAULT_DEADLINE = "15s";
-  private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
   private static final ConcurrentHashMap<String, LinkedBlockingQueue<Request>> MAILBOXES =
       new ConcurrentHashMap<String, LinkedBlockingQueue<Request>>();
   private static final ConcurrentHashMap<String, LinkedBlockingQueue<Request>> MAILBOX_OF_KEY =
@@ -64,43 +56,15 @@ public class PythonCallback {
     else request.completeExceptionally(new IllegalStateException(failure));
   }
 
-  /** Asks which files to read, and answers in any case: whatever goes wrong means all of them. */
-  public static BlockMask requestMask(String key, String request, int files) {
-    BlockMask mask;
-    try {
-      mask = BlockMask.decode(send(key, request), files);
-    } catch (TimeoutException late) {
-      mask = BlockMask.readAll("no vote within " + SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE) + " (" + DEADLINE + ")");
-    } catch (InterruptedException cancelled) {
-      Thread.currentThread().interrupt();
-      mask = BlockMask.readAll("the query was cancelled");
-    } catch (Throwable failure) {
-      mask = BlockMask.readAll(failure.toString());
-    }
-    if (mask.refusal() != null) LOG.warn("every block is read, because indexes could not be asked: " + mask.refusal() + "; asked was " + request.substring(0, Math.min(request.length(), 1000)));
-    return mask;
-  }
-
-  /** Rows of this schema, as Python reads them. Raises RowLimits.Exceeded where they are too many, and what goes wrong. */
-  public static List<InternalRow> requestRows(String key, String request, RowLimits limits, StructType schema) throws Exception {
-    byte[] reply;
-    try {
-      reply = (byte[]) ask(key, request, limits.deadlineMilliseconds);
-    } catch (TimeoutException late) {
-      throw new RowLimits.Exceeded("the driver had not read them within " + limits.deadlineMilliseconds + " ms");
-    }
-    if (reply[0] == 0) throw new RowLimits.Exceeded(new String(reply, 1, reply.length - 1, "UTF-8"));
-    LocalRows rows = new LocalRows(Arrays.copyOfRange(reply, 1, reply.length));
-    if (!rows.readSchema().sameType(schema)) throw new IllegalStateException(rows.readSchema() + " in the place of " + schema);
-    return rows.list();
-  }
-
   /** The reply of a session's planner. Raises whatever went wrong. */
   public static byte[] send(String key, String request) throws Exception { return (byte[]) ask(key, request); }
 
+  /** So long this session waits for what makes a query faster. */
+  public static String deadline() { return SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE); }
+
   /** What Python answers, within the deadline. Raises whatever went wrong. */
   public static Object ask(String key, String body) throws Exception {
-    return ask(key, body, JavaUtils.timeStringAsMs(SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE)));
+    return ask(key, body, JavaUtils.timeStringAsMs(deadline()));
   }
 
   /**
@@ -125,7 +89,8 @@ public class PythonCallback {
   /** The rows that came with a statement which is still waiting. */
   public static Object attachment(String number) { return ATTACHMENTS.get(number); }
 
-  private static Object ask(String key, String body, long deadline) throws Exception {
+  /** What Python answers within so many milliseconds. Raises whatever went wrong. */
+  public static Object ask(String key, String body, long deadline) throws Exception {
     LinkedBlockingQueue<Request> mailbox = (LinkedBlockingQueue<Request>) MAILBOX_OF_KEY.get(key);
     if (mailbox == null) throw new IllegalStateException("no Python process answers for " + key + " any more");
     Request request = new Request(key, body);

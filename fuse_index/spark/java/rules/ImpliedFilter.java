@@ -2,11 +2,7 @@ package fuse_index.spark.java.rules;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
-import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Or;
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.ArrowEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.BatchEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -33,7 +29,7 @@ public class ImpliedFilter extends NodeRewrite<LogicalPlan> {
     if (!(python instanceof ArrowEvalPython) && !(python instanceof BatchEvalPython)) return null;
     LogicalPlan child = Trees.child(python);
     if (!readsFuseTable(child)) return null;
-    Expression implied = impliedBy(((Filter) node).condition(), child.outputSet());
+    Expression implied = Trees.impliedBy(((Filter) node).condition(), child.outputSet());
     return implied == null || child.constraints().contains(implied) || isFilteredBy(child, implied) ? null : implied;
   }
 
@@ -44,21 +40,5 @@ public class ImpliedFilter extends NodeRewrite<LogicalPlan> {
 
   private static boolean isFilteredBy(LogicalPlan child, Expression implied) {
     return child instanceof Filter && ((Filter) child).condition().semanticEquals(implied);
-  }
-
-  /** The strongest condition on these columns alone that is TRUE wherever `condition` is; null if there is none. */
-  public static Expression impliedBy(Expression condition, AttributeSet columns) {
-    if (condition instanceof And) {
-      Expression left = impliedBy(((And) condition).left(), columns);
-      Expression right = impliedBy(((And) condition).right(), columns);
-      return left == null ? right : right == null ? left : new And(left, right);
-    }
-    if (condition instanceof Or) {
-      Expression left = impliedBy(((Or) condition).left(), columns);
-      Expression right = impliedBy(((Or) condition).right(), columns);
-      return left == null || right == null ? null : new Or(left, right);
-    }
-    boolean possible = condition.deterministic() && !SubqueryExpression.hasSubquery(condition);
-    return possible && condition.references().subsetOf(columns) ? condition : null;
   }
 }

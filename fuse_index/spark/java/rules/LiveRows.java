@@ -56,7 +56,7 @@ public class LiveRows extends SparkStrategy {
 
   private static boolean mustFilter(Object node) {
     FuseScan scan = FuseScan.below(node);
-    return scan != null && scan.snapshot.listing.hasDeletedRows() && !scan.metadata.tellsDeletedRows();
+    return scan != null && scan.snapshot.listing.hasDeletedRows() && !scan.asked.metadata().tellsDeletedRows();
   }
 
   private static LogicalPlan over(LogicalPlan relation) {

@@ -21,7 +21,7 @@ public class MergeableTable extends FuseTable {
     protected Object rewrite(Object node) {
       FuseScan scan = Versions.SCAN_MERGING == null ? null : FuseScan.below(node);
       // Of some blocks alone no other scan may take the place.
-      if (scan == null || scan.isRestricted()) return null;
+      if (scan == null || scan.asked.isRestricted()) return null;
       DataSourceV2Relation relation = ((DataSourceV2ScanRelation) node).relation();
       if (!(relation.table() instanceof FuseTable) || relation.table() instanceof MergeableTable) return null;
       MergeableTable table = new MergeableTable((FuseTable) relation.table(), scan.snapshot);

@@ -76,7 +76,7 @@ public class PartitionedScanRule<P extends TreeNode<?>> extends SafeRule<P> {
     private boolean mayChoose(LogicalPlan relation, List<Attribute> keys) {
       if (chosen.containsKey(relation)) return isSame((List<Attribute>) chosen.get(relation), keys);
       FuseScan scan = FuseScan.below(relation);
-      int count = scan.isKeyed() ? 0 : scan.partitionCount(keys);
+      int count = scan.asked.isKeyed() ? 0 : scan.partitionCount(keys);
       return count >= scan.tasksAtOnce() && count <= SQLConf.get().numShufflePartitions();
     }
   }

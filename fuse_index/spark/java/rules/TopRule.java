@@ -3,7 +3,6 @@ package fuse_index.spark.java.rules;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
-import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Descending$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -85,9 +84,7 @@ public class TopRule<P extends TreeNode<?>> extends SafeRule<P> {
   private static String top(FuseScan scan, SortOrder order, Expression key, int count) {
     Json json = new Json().open('{').key("limit").json(String.valueOf(count)).key("by");
     if (order == null) return json.json("null").close('}').toString();
-    List<Expression> keys = Collections.singletonList(key);
-    String tree = ExpressionJson.ofOrdered(ScalaLists.toScala(keys), scan.snapshot.columns());
-    return json.json(tree.substring(1, tree.length() - 1)).key("descending").bool(order.direction() == Descending$.MODULE$)
+    return json.json(ExpressionJson.ofOne(key, scan.snapshot.columns())).key("descending").bool(order.direction() == Descending$.MODULE$)
         .key("nulls_first").bool(order.nullOrdering() == NullsFirst$.MODULE$).close('}').toString();
   }
 }

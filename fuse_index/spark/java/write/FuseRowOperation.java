@@ -38,13 +38,13 @@ public class FuseRowOperation implements RowLevelOperationBuilder, SupportsDelta
     private final SparkSession session;
 
     public UnfilteredScan(SparkSession session, FuseScan scan) {
-      super(session, scan.snapshot, scan.readSchema());
+      super(session, new ScanRequest(scan.snapshot, scan.readSchema()));
       this.session = session;
     }
 
     public NamedReference[] filterAttributes() { return new NamedReference[0]; }
 
-    public FuseScan filtered() { return new FuseScan(session, snapshot, readSchema()); }
+    public FuseScan filtered() { return new FuseScan(session, new ScanRequest(snapshot, readSchema())); }
   }
 
   public static class UnfilteredScanBuilder extends FuseScanBuilder {

@@ -71,8 +71,8 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
 
     protected Object rewrite(Object node) {
       FuseScan scan = FuseScan.below(node);
-      boolean ours = scan != null && scan.snapshot.url.equals(url) && scan.snapshot.id.equals(from) && !scan.metadata.isEmpty();
-      return ours && !scan.isRestricted() ? scan.at(scan.snapshot.withHead(to, files)).replaceIn((LogicalPlan) node) : null;
+      boolean ours = scan != null && scan.snapshot.url.equals(url) && scan.snapshot.id.equals(from) && !scan.asked.metadata().isEmpty();
+      return ours && !scan.asked.isRestricted() ? scan.at(scan.snapshot.withHead(to, files)).replaceIn((LogicalPlan) node) : null;
     }
   }
 

@@ -1,6 +1,6 @@
-package fuse_index.spark.java.catalyst;
+package fuse_index.spark.java.rpc;
 
-import fuse_index.spark.java.rpc.*;
+import fuse_index.spark.java.catalyst.*;
 import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -44,11 +44,7 @@ public class ExpressionJson {
   /** A list of trees, in an order of its own, since Spark's is not stable; `columns` are the names of the table's columns. */
   public static String of(Seq<Expression> filters, Set<String> columns) {
     TreeSet<String> trees = new TreeSet<String>();
-    for (Expression filter : ScalaLists.toJava(filters)) {
-      ExpressionJson writer = new ExpressionJson(columns);
-      writer.writeBounded(filter);
-      trees.add(writer.out.toString());
-    }
+    for (Expression filter : ScalaLists.toJava(filters)) trees.add(ofOne(filter, columns));
     return Json.list(trees);
   }
 
@@ -61,6 +57,13 @@ public class ExpressionJson {
     writer.out.open('[');
     for (Expression expression : ScalaLists.toJava(expressions)) writer.writeBounded(expression);
     writer.out.close(']');
+    return writer.out.toString();
+  }
+
+  /** One tree; `columns` are the names of the table's columns. */
+  public static String ofOne(Expression expression, Set<String> columns) {
+    ExpressionJson writer = new ExpressionJson(columns);
+    writer.writeBounded(expression);
     return writer.out.toString();
   }
 
