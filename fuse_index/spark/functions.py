@@ -34,13 +34,14 @@ from fuse_index.predicate import Column as Argument
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.request_server import serve_requests
 from fuse_index.spark.placement import is_connect
+from fuse_index.spark.protocol import ARGUMENT, UDF
 from fuse_index.spark.workers import for_workers
 from fuse_index.sql.call_markers import render_call_mark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_UDF_PLACEHOLDER = "`fuse udf`"
+_UDF_PLACEHOLDER = f"`{UDF}`"
 _BOOLEAN_SQL = {True: "TRUE", False: "FALSE", None: "CAST(NULL AS BOOLEAN)"}
 
 
@@ -135,7 +136,7 @@ def _argument_term(tree: Mapping[str, Any], number: int) -> Term:
         raise AnalysisError(f"argument {number + 1} is {tree['type']}, which is not supported")
     if tree["node"] == "Literal":
         return Literal(literals.decode_literal(tree["value"], kind), kind)
-    return Argument((f"fuse argument {number}",), kind)
+    return Argument((f"{ARGUMENT}{number}",), kind)
 
 
 def _sql(term: Term) -> str:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from fuse_index.errors import InputError
 from fuse_index.spark.jobs.heap_statement import HeapStatement
 from fuse_index.spark.jobs.keyed_statement import KeyedStatement
+from fuse_index.spark.protocol import Change
 from fuse_index.spark.session import find_native_session
 
 _MERGE_SCHEMA = "mergeschema"
@@ -36,18 +37,18 @@ def run_statement(spark: SparkSession, request: Mapping[str, Any]) -> bytes:
     kind = HeapStatement if table.row_store.rewrites_blocks else KeyedStatement
     statement = kind(spark, request["rows"], table, condition, step, session.planner)
     try:
-        match request["change"]:
-            case "append":
+        match Change(request["change"]):
+            case Change.APPEND:
                 statement.append()
-            case "insert unmatched":
+            case Change.INSERT_UNMATCHED:
                 statement.insert_unmatched()
-            case "overwrite":
+            case Change.OVERWRITE:
                 statement.overwrite()
-            case "overwrite partitions":
+            case Change.OVERWRITE_PARTITIONS:
                 statement.overwrite_partitions()
-            case "truncate":
+            case Change.TRUNCATE:
                 statement.delete()
-            case "delete" if statement.is_evaluable():
+            case Change.DELETE if statement.is_evaluable():
                 statement.delete()
             case change:
                 statement.change_rows(change)

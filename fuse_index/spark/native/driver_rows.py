@@ -20,6 +20,7 @@ from fuse_index.pruning.planner import ScanPlan
 from fuse_index.query.scan import Scan
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.planner_callback import LeftToExecutors
+from fuse_index.spark.protocol import LATE_ROWS
 from fuse_index.sql.call_markers import CALL_MARK_PREFIX
 from fuse_storage import BlockFrame
 
@@ -73,8 +74,7 @@ def read_rows(
         if byte_count > bounds.max_bytes:
             raise LeftToExecutors(f"they have more than {bounds.max_bytes:,} bytes")
         if monotonic() - started > bounds.seconds:
-            # in the words of Java
-            raise LeftToExecutors(f"the driver had not read them within {bounds.seconds * 1000:.0f} ms")
+            raise LeftToExecutors(LATE_ROWS % round(bounds.seconds * 1000))
         tables.append(rows)
     found = pa.concat_tables([scan.schema.empty_table(), *tables])
     columns_of_batch = [column.combine_chunks() for column in found.columns]

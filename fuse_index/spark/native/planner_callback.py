@@ -23,6 +23,7 @@ from fuse_index.errors import FuseIndexError, InputError
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.spark.native.column_estimates import ColumnEstimate
 from fuse_index.spark.native.lru_cache import LruCache
+from fuse_index.spark.protocol import DOUBTFUL_SECONDS
 from fuse_storage import StorageError
 
 _logger = logging.getLogger("fuse_index.spark")
@@ -79,7 +80,7 @@ class LeftToExecutors(InputError):
 class Planner(Protocol):
     """The service behind the endpoint: it knows tables. All may raise, take long, and run on several threads at once.
 
-    ``request`` is the JSON that ``FuseIndex.java`` writes: url, snapshot, mode, context, filters.
+    ``request`` is the JSON that ``TableSnapshot.java`` begins: url, snapshot, mode, context, filters.
     """
 
     def prune_blocks(self, request: Mapping[str, Any]) -> PruneReply:
@@ -126,7 +127,7 @@ class PlannerCallback:
     MAX_REMEMBERED_PRUNINGS: ClassVar[int] = 256
     MAX_REMEMBERED_AGGREGATES: ClassVar[int] = 32
     MAX_REMEMBERED_KEYS: ClassVar[int] = 256
-    FAULTY_REPLY_SECONDS: ClassVar[float] = 30.0
+    FAULTY_REPLY_SECONDS: ClassVar[float] = DOUBTFUL_SECONDS
     """So long a reply that a fault has spoiled is remembered: for the query that is being planned, and not for ever."""
 
     def __init__(self, planner: Planner) -> None:

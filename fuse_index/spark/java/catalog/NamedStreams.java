@@ -96,7 +96,7 @@ public class NamedStreams {
       CaseInsensitiveStringMap options = atItsPlace(table, info.options());
       SupportsWrite target = (SupportsWrite) provider().getTable(info.schema(), new Transform[0], options.asCaseSensitiveMap());
       WriteBuilder builder = target.newWriteBuilder(new InfoAtItsPlace(info, options));
-      if (statement.operation.equals(RowStatement.OVERWRITE)) builder = ((SupportsTruncate) builder).truncate();
+      if (statement.operation.equals(Protocol.OVERWRITE)) builder = ((SupportsTruncate) builder).truncate();
       return builder.build().toStreaming();
     }
   }
@@ -122,7 +122,7 @@ public class NamedStreams {
     private final LogicalWriteInfo info;
 
     public WriteBuilderOf(CatalogFuseTable table, LogicalWriteInfo info) {
-      super(new RowStatement(table, RowStatement.APPEND, info.options()));
+      super(new RowStatement(table, Protocol.APPEND, info.options()));
       this.table = table;
       this.info = info;
     }

@@ -2,6 +2,7 @@ package fuse_index.spark.java.driver;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
+import fuse_index.spark.java.rpc.*;
 import java.util.*;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -187,7 +188,7 @@ public class BroadcastKeys {
     while (rows.hasNext()) {
       Object value = key.eval((InternalRow) rows.next());
       if (value != null) values.add(InternalRow.copyValue(value));
-      if (values.size() > RuntimeFilters.MAX_KEYS) return null;
+      if (values.size() > Protocol.MAX_KEYS) return null;
     }
     List<Expression> literals = new ArrayList<Expression>();
     for (Object value : values) literals.add(new Literal(value, type));

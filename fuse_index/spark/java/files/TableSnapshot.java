@@ -7,6 +7,7 @@ import fuse_index.spark.java.rpc.*;
 import java.io.IOException;
 import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.ArrayType;
@@ -40,9 +41,7 @@ public class TableSnapshot {
   public final Set<String> wholeColumns;
   /** Files name columns as they like, and their field ids say which they are. */
   public final boolean byFieldId;
-  /** So long a no is remembered: whoever was asked may have had no time. A table that nobody changes is the same object for long. */
-  private static final long REFUSED_NANOSECONDS = 30000000000L;
-  /** What a join compares with its keys, as ExpressionJson writes it: 0 where blocks may be left out by them, else until when that is not asked again. */
+  /** What a join compares with its keys, as ExpressionJson writes it: 0 where blocks may be left out by them, else until when that is not asked again: whoever was asked may have had no time. */
   private final ConcurrentHashMap<String, Long> refusedUntil = new ConcurrentHashMap<String, Long>();
 
   private TableSnapshot(String callbackKey, String url, String branch, String mode, String id, FileListing listing, StructType schema,
@@ -192,7 +191,7 @@ public class TableSnapshot {
       LOG.warn("keys of joins do not reach indexes of " + this + ": " + failure);
     }
     if (reply == null || reply[0] != 1) return false; // and the next who asks may be luckier
-    refusedUntil.put(keys, Long.valueOf(reply[1] == 1 ? 0L : System.nanoTime() + REFUSED_NANOSECONDS));
+    refusedUntil.put(keys, Long.valueOf(reply[1] == 1 ? 0L : System.nanoTime() + TimeUnit.SECONDS.toNanos(Protocol.DOUBTFUL_SECONDS)));
     return reply[1] == 1;
   }
 

@@ -57,7 +57,7 @@ public class RowLimits {
     try {
       reply = (byte[]) PythonCallback.ask(key, request, deadlineMilliseconds);
     } catch (TimeoutException late) {
-      throw new Exceeded("the driver had not read them within " + deadlineMilliseconds + " ms");
+      throw new Exceeded(String.format(Protocol.LATE_ROWS, new Object[] {Long.valueOf(deadlineMilliseconds)}));
     }
     if (reply[0] == 0) throw new Exceeded(new String(reply, 1, reply.length - 1, StandardCharsets.UTF_8));
     LocalRows rows = new LocalRows(Arrays.copyOfRange(reply, 1, reply.length));

@@ -1,6 +1,7 @@
 package fuse_index.spark.java.read;
 
 import fuse_index.spark.java.catalyst.*;
+import fuse_index.spark.java.rpc.*;
 import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -25,9 +26,6 @@ import org.apache.spark.sql.types.StructType;
  * a scalar subquery)` and the like, as Catalyst's expressions again.
  */
 public class RuntimeFilters {
-  /** So many keys are worth asking about: beyond them nearly every block has one. Of a MERGE then only the least and the greatest are. */
-  public static final int MAX_KEYS = 10000;
-
   public static List<Expression> of(Predicate[] predicates, StructType columns) {
     List<Expression> filters = new ArrayList<Expression>();
     for (Predicate predicate : predicates) {
@@ -40,7 +38,7 @@ public class RuntimeFilters {
   /** The predicate, if it is not too long; else null, which prunes nothing. */
   private static Expression in(Predicate predicate, StructType columns) {
     org.apache.spark.sql.connector.expressions.Expression[] children = predicate.children();
-    Attribute column = children.length > MAX_KEYS + 1 ? null : column(children[0], columns);
+    Attribute column = children.length > Protocol.MAX_KEYS + 1 ? null : column(children[0], columns);
     if (column == null) return null;
     List<Expression> keys = new ArrayList<Expression>();
     for (int i = 1; i < children.length; i++) {

@@ -21,13 +21,9 @@ import scala.runtime.AbstractFunction1;
 
 /** SQL functions of a session whose bodies Python writes, as SQL text, while Spark analyses a query. */
 public class SqlFunctions {
-  /** What stands for arguments, and for the call of a Python UDF, in the text that Python gives. */
-  private static final String ARGUMENT = "fuse argument ";
-  private static final String UDF = "fuse udf";
-  private static final String MARK = "fuse_index call {";
   private static final Set<String> REGISTERED_NAMES = ConcurrentHashMap.newKeySet();
 
-  /** A call as Python has written it, where it needs a UDF. */
+  /** A call as Python has written it, where it needs a Protocol.UDF. */
   public static class CallOfUdf {
     private final String sql;
     private final UserDefinedPythonFunction udf;
@@ -70,8 +66,8 @@ public class SqlFunctions {
     private Expression filled(Expression e, List<Expression> arguments, CallOfUdf call) {
       if (e instanceof UnresolvedAttribute && ((UnresolvedAttribute) e).nameParts().length() == 1) {
         String name = (String) ((UnresolvedAttribute) e).nameParts().apply(0);
-        if (name.startsWith(ARGUMENT)) return (Expression) arguments.get(Integer.parseInt(name.substring(ARGUMENT.length())));
-        if (name.equals(UDF) && call != null) {
+        if (name.startsWith(Protocol.ARGUMENT)) return (Expression) arguments.get(Integer.parseInt(name.substring(Protocol.ARGUMENT.length())));
+        if (name.equals(Protocol.UDF) && call != null) {
           List<Expression> inputs = new ArrayList<Expression>();
           for (String input : call.inputs) inputs.add(filled(parsed(input), arguments, call));
           return call.udf.builder(ScalaLists.toScala(inputs));
@@ -101,7 +97,7 @@ public class SqlFunctions {
     return true;
   }
 
-  /** Whether such a UDF evaluates a call that scans know by its mark. */
+  /** Whether such a Protocol.UDF evaluates a call that scans know by its mark. */
   public static boolean isRegistered(String udf) { return REGISTERED_NAMES.contains(udf); }
 
   /** Whether a condition is the mark of a call, as `call_markers.py` writes it, and nothing else. */
@@ -111,7 +107,7 @@ public class SqlFunctions {
   }
 
   private static boolean hasMark(Expression expression) {
-    if (expression instanceof Literal && String.valueOf(((Literal) expression).value()).startsWith(MARK)) return true;
+    if (expression instanceof Literal && String.valueOf(((Literal) expression).value()).startsWith(Protocol.CALL_MARK)) return true;
     for (Expression child : ScalaLists.toJava(expression.children())) if (hasMark(child)) return true;
     return false;
   }

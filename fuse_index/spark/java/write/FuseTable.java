@@ -81,7 +81,7 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new FuseScanBuilder(session, snapshot); }
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new FuseWriteBuilder(new RowStatement(this, RowStatement.APPEND, info.options()));
+    return new FuseWriteBuilder(new RowStatement(this, Protocol.APPEND, info.options()));
   }
 
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
@@ -95,7 +95,7 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
   }
 
   public boolean truncateTable() {
-    new RowStatement(this, RowStatement.TRUNCATE, CaseInsensitiveStringMap.empty()).run(null, null);
+    new RowStatement(this, Protocol.TRUNCATE, CaseInsensitiveStringMap.empty()).run(null, null);
     return true;
   }
 

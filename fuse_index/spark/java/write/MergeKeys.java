@@ -3,6 +3,7 @@ package fuse_index.spark.java.write;
 import fuse_index.spark.java.aggregate.*;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
+import fuse_index.spark.java.rpc.*;
 import java.util.*;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -160,10 +161,10 @@ public class MergeKeys {
   /** What is true of every row of the table whose `column` has a value that `value` has in these rows. */
   private void addMembership(Expression column, Expression value, LogicalPlan rows, List<Expression> conditions) {
     Dataset<Row> keys = dataset(new Project(ScalaLists.<NamedExpression>of(Trees.alias(value, KEY)), rows));
-    InternalRow[] found = collect((Dataset<Row>) keys.limit(RuntimeFilters.MAX_KEYS + 1));
-    isFew = found.length <= RuntimeFilters.MAX_KEYS;
-    if (found.length > RuntimeFilters.MAX_KEYS) found = collect((Dataset<Row>) ((Dataset<Row>) keys.distinct()).limit(RuntimeFilters.MAX_KEYS + 1));
-    if (found.length <= RuntimeFilters.MAX_KEYS) {
+    InternalRow[] found = collect((Dataset<Row>) keys.limit(Protocol.MAX_KEYS + 1));
+    isFew = found.length <= Protocol.MAX_KEYS;
+    if (found.length > Protocol.MAX_KEYS) found = collect((Dataset<Row>) ((Dataset<Row>) keys.distinct()).limit(Protocol.MAX_KEYS + 1));
+    if (found.length <= Protocol.MAX_KEYS) {
       List<Expression> values = new ArrayList<Expression>();
       for (InternalRow row : found) if (!row.isNullAt(0)) values.add(literal(row, 0, value.dataType()));
       conditions.add(values.isEmpty() ? Literal.FalseLiteral() : new In(column, ScalaLists.toScala(values)));

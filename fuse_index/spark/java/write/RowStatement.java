@@ -10,17 +10,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A statement that changes rows of a table. Python does it, all or nothing, from the snapshot that the statement was analysed on. */
 public class RowStatement {
-  public static final String APPEND = "append";
-  public static final String OVERWRITE = "overwrite";
-  /** An overwrite of the partitions that rows come for. */
-  public static final String OVERWRITE_PARTITIONS = "overwrite partitions";
-  public static final String MERGE = "merge";
-  public static final String TRUNCATE = "truncate";
-  /** The inserts of a MERGE that does nothing else. */
-  public static final String INSERT_UNMATCHED = "insert unmatched";
-
   public final FuseTable table;
-  /** What is done, in the words of `statements.py`. */
+  /** What is done, in the words of Protocol. */
   public final String operation;
   private final CaseInsensitiveStringMap options;
 
@@ -34,7 +25,7 @@ public class RowStatement {
 
   public RowStatement as(String otherOperation) { return new RowStatement(table, otherOperation, options); }
 
-  public boolean isMerge() { return operation.equals(MERGE) || operation.equals(INSERT_UNMATCHED); }
+  public boolean isMerge() { return operation.equals(Protocol.MERGE) || operation.equals(Protocol.INSERT_UNMATCHED); }
 
   /** Does it, and raises what it raises. `condition`: on which rows; null: on all. `rows`: a Dataset, or null. */
   public void run(Expression condition, Object rows) {

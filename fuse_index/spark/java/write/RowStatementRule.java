@@ -3,6 +3,7 @@ package fuse_index.spark.java.write;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.read.*;
+import fuse_index.spark.java.rpc.*;
 import java.util.*;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -84,9 +85,9 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
     if (Versions.appends(plan)) {
       FuseWrite write = writeOf(plan);
-      boolean insertsUnmatched = write != null && write.statement.operation.equals(RowStatement.APPEND)
+      boolean insertsUnmatched = write != null && write.statement.operation.equals(Protocol.APPEND)
           && (!(plan instanceof AppendData) || isMergeInto(write.statement.table, ((AppendData) plan).query()));
-      return insertsUnmatched ? replaced(plan, write, new FuseWrite(write.statement.as(RowStatement.INSERT_UNMATCHED), null)) : plan;
+      return insertsUnmatched ? replaced(plan, write, new FuseWrite(write.statement.as(Protocol.INSERT_UNMATCHED), null)) : plan;
     }
     if (plan instanceof OverwriteByExpression) {
       OverwriteByExpression overwrite = (OverwriteByExpression) plan;
