@@ -2,8 +2,8 @@ package fuse_index.spark.java.aggregate;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
+import fuse_index.spark.java.rpc.*;
 import java.util.*;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
@@ -28,7 +28,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
-import org.apache.spark.sql.execution.arrow.ArrowConverters$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
@@ -153,12 +152,8 @@ public class AggregateStates {
 
   /** The stored states as rows: the groups, and then the parts of each measure. */
   private LogicalPlan statesRelation(byte[] stream) {
-    scala.Tuple2<scala.collection.Iterator<InternalRow>, StructType> batches = ArrowConverters$.MODULE$.fromBatchWithSchemaIterator(
-        ScalaLists.of(stream).iterator(), null);
-    List<InternalRow> rows = new ArrayList<InternalRow>();
-    scala.collection.Iterator<InternalRow> each = (scala.collection.Iterator<InternalRow>) batches._1();
-    while (each.hasNext()) rows.add(((InternalRow) each.next()).copy());
-    StructType schema = (StructType) batches._2();
+    LocalRows rows = new LocalRows(stream);
+    StructType schema = rows.readSchema();
     List<Expression> stored = new ArrayList<Expression>(query.keys);
     stored.addAll(rowExpressions.subList(groupCount(), rowExpressions.size()));
     if (schema.length() != stored.size()) throw new IllegalStateException(schema.length() + " columns for " + stored.size());
@@ -169,7 +164,7 @@ public class AggregateStates {
       if (!type.equals(expected.dataType())) throw new IllegalStateException(type + " in the place of " + expected.dataType());
       columns.add(Trees.attribute(columnName(i), type, expected.nullable()));
     }
-    LocalRelation states = new LocalRelation(ScalaLists.toScala(columns), ScalaLists.toScala(rows), false, scala.Option.empty());
+    LocalRelation states = new LocalRelation(ScalaLists.toScala(columns), ScalaLists.toScala(rows.list()), false, scala.Option.empty());
     return query.groupsFromKeys ? (LogicalPlan) new Project(groupsFromKeys(columns), states) : states;
   }
 

@@ -134,11 +134,11 @@ public class CatalogClient {
   }
 
   public Json request(String operation, String[] namespace) {
-    return texts(new Json().open('{').key("operation").text(operation).key("namespace"), namespace);
+    return new Json().open('{').key("operation").text(operation).key("namespace").texts(namespace);
   }
 
   public Json request(String operation, Identifier table) {
-    return texts(request(operation, table.namespace()).key("name").text(table.name()).key("within"), currentNamespace());
+    return request(operation, table.namespace()).key("name").text(table.name()).key("within").texts(currentNamespace());
   }
 
   public Identifier[] identifiers(Json request) {
@@ -178,7 +178,7 @@ public class CatalogClient {
     if (change instanceof TableChange.RemoveProperty) return out.key("name").text(((TableChange.RemoveProperty) change).property());
     if (change instanceof TableChange.ClusterBy) return paths(out.key("columns"), ((TableChange.ClusterBy) change).clusteringColumns());
     if (!(change instanceof TableChange.ColumnChange)) return out;
-    texts(out.key("path"), ((TableChange.ColumnChange) change).fieldNames());
+    out.key("path").texts(((TableChange.ColumnChange) change).fieldNames());
     if (change instanceof TableChange.AddColumn) {
       TableChange.AddColumn added = (TableChange.AddColumn) change;
       return position(value(type(out, added.dataType(), added.isNullable(), added.comment()), added.defaultValue()), added.position());
@@ -227,7 +227,7 @@ public class CatalogClient {
 
   private static Json paths(Json out, NamedReference[] columns) {
     out.open('[');
-    for (NamedReference column : columns) texts(out, column.fieldNames());
+    for (NamedReference column : columns) out.texts(column.fieldNames());
     return out.close(']');
   }
 
@@ -235,12 +235,6 @@ public class CatalogClient {
     String[] parts = (String[]) Arrays.copyOf(name.namespace(), name.namespace().length + 1);
     parts[parts.length - 1] = name.name();
     return parts;
-  }
-
-  public static Json texts(Json out, String[] texts) {
-    out.open('[');
-    for (String text : texts) out.text(text);
-    return out.close(']');
   }
 
   public static Json object(Json out, Map<String, String> members) {

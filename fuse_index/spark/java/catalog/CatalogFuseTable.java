@@ -78,7 +78,7 @@ public class CatalogFuseTable extends FuseTable implements SupportsIndex, Suppor
     Json request = client.request("create index", identifier).key("index").text(name).key("columns").open('[');
     for (NamedReference column : columns) {
       Map<String, String> own = (Map<String, String>) columnOptions.get(column);
-      CatalogClient.texts(request.open('{').key("path"), column.fieldNames());
+      request.open('{').key("path").texts(column.fieldNames());
       if (own != null) CatalogClient.object(request.key("options"), own);
       request.close('}');
     }

@@ -96,7 +96,7 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
   public boolean purgeTable(Identifier table) { return client.ask(client.request("drop", table).key("purge").bool(true)).length > 0; }
 
   public void renameTable(Identifier table, Identifier renamed) {
-    client.ask(CatalogClient.texts(client.request("rename", table).key("to"), CatalogClient.parts(renamed)));
+    client.ask(client.request("rename", table).key("to").texts(CatalogClient.parts(renamed)));
   }
 
   public String[][] listNamespaces() { return listNamespaces(new String[0]); }
@@ -128,7 +128,7 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
       }
     }
     Json request = CatalogClient.object(client.request("alter namespace", namespace).key("updates"), updates).key("removals");
-    client.ask(CatalogClient.texts(request, (String[]) removals.toArray(new String[0])));
+    client.ask(request.texts((String[]) removals.toArray(new String[0])));
   }
 
   public boolean dropNamespace(String[] namespace, boolean cascade) {

@@ -13,8 +13,6 @@ import java.util.*;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
@@ -42,7 +40,6 @@ public class BlockSeals {
   /** Footer length and magic. */
   private static final int TRAILER_BYTES = 8;
   private static final int SEAL_BYTES = 8;
-  private static final int MAX_THREADS = 32;
   private static final int MAX_REMEMBERED = 1000000;
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
   private static final Set<Long> VERIFIED = ConcurrentHashMap.newKeySet();
@@ -197,21 +194,10 @@ public class BlockSeals {
       String etag = listing.etag(file.intValue());
       if (modified != 0L || etag != null) checks.add(new ForeignCheck(hadoop, check.path, check.size, modified, etag));
     }
-    if (checks.isEmpty()) return;
-    ExecutorService threads = Executors.newFixedThreadPool(Math.min(MAX_THREADS, checks.size()));
     try {
-      List<Future<Object>> answers = threads.invokeAll(checks);
-      for (int i = 0; i < answers.size(); i++) {
-        String problem = (String) ((Future<Object>) answers.get(i)).get();
-        if (problem != null) throw refusal(problem);
-      }
-    } catch (InterruptedException cancelled) {
-      Thread.currentThread().interrupt();
-      throw new IllegalStateException("the query was cancelled", cancelled);
+      for (Object problem : StoreRequests.answers(checks)) if (problem != null) throw refusal((String) problem);
     } catch (ExecutionException failed) {
       throw new IllegalStateException(failed.getCause());
-    } finally {
-      threads.shutdownNow();
     }
   }
 

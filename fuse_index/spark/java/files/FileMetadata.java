@@ -5,9 +5,6 @@ import java.io.IOException;
 import java.util.*;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -42,9 +39,6 @@ public class FileMetadata {
       .add("file_name", DataTypes.StringType, false).add("file_size", DataTypes.LongType, false)
       .add("file_block_start", DataTypes.LongType, false).add("file_block_length", DataTypes.LongType, false)
       .add("file_modification_time", DataTypes.TimestampType, false).add("row_index", DataTypes.LongType, true);
-
-  /** So many files of a store are asked at a time. */
-  private static final int MAX_THREADS = 32;
 
   /** When a file was written: a request to a store. */
   public static class Modified implements Callable<Object> {
@@ -125,21 +119,16 @@ public class FileMetadata {
 
   /** When files were written, in microseconds, by their paths: our listings do not say. */
   public static Map<String, Long> modificationTimes(Configuration hadoop, Set<String> paths) {
+    List<String> ordered = new ArrayList<String>(paths);
+    List<Callable<Object>> requests = new ArrayList<Callable<Object>>();
+    for (String path : ordered) requests.add(new Modified(hadoop, path));
     Map<String, Long> times = new HashMap<String, Long>();
-    if (paths.isEmpty()) return times;
-    ExecutorService threads = Executors.newFixedThreadPool(Math.min(MAX_THREADS, paths.size()));
     try {
-      Map<String, Future<Object>> asked = new HashMap<String, Future<Object>>();
-      for (String path : paths) asked.put(path, threads.submit(new Modified(hadoop, path)));
-      for (Map.Entry<String, Future<Object>> each : asked.entrySet()) times.put((String) each.getKey(), (Long) ((Future<Object>) each.getValue()).get());
+      List<Object> answers = StoreRequests.answers(requests);
+      for (int i = 0; i < answers.size(); i++) times.put((String) ordered.get(i), (Long) answers.get(i));
       return times;
-    } catch (InterruptedException cancelled) {
-      Thread.currentThread().interrupt();
-      throw new IllegalStateException("the query was cancelled", cancelled);
     } catch (ExecutionException failed) {
       throw new IllegalStateException("it is not known when a block was written: " + failed.getCause().getMessage(), failed.getCause());
-    } finally {
-      threads.shutdownNow();
     }
   }
 

@@ -201,7 +201,7 @@ public class TableSnapshot {
     try {
       Json request = new Json().open('{').key("url").text(url).key("refresh").text(id).key("branch").text(branch).close('}');
       byte[] reply = PythonCallback.send(callbackKey, request.toString());
-      if (reply[0] == 0) throw new IllegalStateException(new String(reply, 1, reply.length - 1, "UTF-8"));
+      if (PythonCallback.refusal(reply) != null) throw new IllegalStateException(PythonCallback.refusal(reply));
       if (reply.length == 1) return this;
       int length = reply[1];
       return withHead(new String(reply, 2, length, "UTF-8"), new FileListing(Arrays.copyOfRange(reply, 2 + length, reply.length)));

@@ -63,7 +63,7 @@ public class BlockMask {
    */
   public static BlockMask decode(byte[] reply, int blocks) throws Exception {
     if (reply == null || reply.length == 0) return readAll("the voter answered nothing");
-    if (reply[0] == 0) return readAll(new String(reply, 1, reply.length - 1, "UTF-8"));
+    if (reply[0] == 0) return readAll(PythonCallback.refusal(reply));
     int end = HEADER_BYTES + (blocks + 7) / 8;
     boolean whole = reply[0] == 1 && reply.length >= end + 20 && ByteBuffer.wrap(reply).getInt(1) == blocks;
     ByteBuffer rest = ByteBuffer.wrap(reply, whole ? end : 0, reply.length - (whole ? end : 0));

@@ -1,7 +1,6 @@
 package fuse_index.spark.java.read;
 
 import fuse_index.spark.java.rpc.*;
-import java.nio.charset.StandardCharsets;
 import java.util.*;
 import java.util.concurrent.TimeoutException;
 import org.apache.spark.network.util.JavaUtils;
@@ -59,8 +58,8 @@ public class RowLimits {
     } catch (TimeoutException late) {
       throw new Exceeded(String.format(Protocol.LATE_ROWS, new Object[] {Long.valueOf(deadlineMilliseconds)}));
     }
-    if (reply[0] == 0) throw new Exceeded(new String(reply, 1, reply.length - 1, StandardCharsets.UTF_8));
-    LocalRows rows = new LocalRows(Arrays.copyOfRange(reply, 1, reply.length));
+    if (PythonCallback.refusal(reply) != null) throw new Exceeded(PythonCallback.refusal(reply));
+    LocalRows rows = new LocalRows(PythonCallback.body(reply));
     if (!rows.readSchema().sameType(schema)) throw new IllegalStateException(rows.readSchema() + " in the place of " + schema);
     return rows.list();
   }

@@ -72,9 +72,8 @@ public class ScanStatistics implements Statistics {
   public static boolean asksForColumns() { return SQLConf.get().cboEnabled() || SQLConf.get().planStatsEnabled(); }
 
   private static Map<NamedReference, ColumnStatistics> columns(byte[] reply, StructType schema) throws Exception {
-    if (reply[0] != 1) throw new IllegalStateException(new String(reply, 1, reply.length - 1, "UTF-8"));
     Map<NamedReference, ColumnStatistics> columns = new HashMap<NamedReference, ColumnStatistics>();
-    JsonNode known = new ObjectMapper().readTree(Arrays.copyOfRange(reply, 1, reply.length));
+    JsonNode known = new ObjectMapper().readTree(PythonCallback.body(reply));
     for (Iterator<String> names = known.fieldNames(); names.hasNext();) {
       String name = (String) names.next();
       columns.put(reference(name), new Column((JsonNode) known.get(name), schema.apply(name).dataType()));

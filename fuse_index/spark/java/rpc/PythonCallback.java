@@ -1,5 +1,7 @@
 package fuse_index.spark.java.rpc;
 
+import java.nio.charset.StandardCharsets;
+import java.util.*;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
@@ -58,6 +60,15 @@ public class PythonCallback {
 
   /** The reply of a session's planner. Raises whatever went wrong. */
   public static byte[] send(String key, String request) throws Exception { return (byte[]) ask(key, request); }
+
+  /** Why a reply says nothing; null where it does. */
+  public static String refusal(byte[] reply) { return reply[0] == 0 ? new String(reply, 1, reply.length - 1, StandardCharsets.UTF_8) : null; }
+
+  /** What a reply says. Raises IllegalStateException where it says nothing. */
+  public static byte[] body(byte[] reply) {
+    if (reply[0] == 0) throw new IllegalStateException(refusal(reply));
+    return Arrays.copyOfRange(reply, 1, reply.length);
+  }
 
   /** So long this session waits for what makes a query faster. */
   public static String deadline() { return SQLConf.get().getConfString(DEADLINE, DEFAULT_DEADLINE); }

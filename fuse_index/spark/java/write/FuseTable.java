@@ -23,6 +23,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -45,6 +46,12 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
     this.name = name;
     this.snapshot = snapshot;
     this.commandKey = commandKey;
+  }
+
+  /** The table of a plan that reads one of ours, or writes to it; null of any other. */
+  public static FuseTable of(Object plan) {
+    boolean ours = plan instanceof DataSourceV2Relation && ((DataSourceV2Relation) plan).table() instanceof FuseTable;
+    return ours ? (FuseTable) ((DataSourceV2Relation) plan).table() : null;
   }
 
   public TableSnapshot snapshot() { return snapshot; }

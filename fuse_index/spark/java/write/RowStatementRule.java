@@ -20,7 +20,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.TableCapability;
-import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -91,13 +90,13 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
     if (plan instanceof OverwriteByExpression) {
       OverwriteByExpression overwrite = (OverwriteByExpression) plan;
-      FuseWrite write = ours(overwrite.write());
+      FuseWrite write = writeOf(plan);
       if (write == null || write.condition == overwrite.deleteExpr()) return plan;
       return replaced(plan, write, new FuseWrite(write.statement, overwrite.deleteExpr()));
     }
     if (plan instanceof OverwritePartitionsDynamic) {
       OverwritePartitionsDynamic overwrite = (OverwritePartitionsDynamic) plan;
-      FuseWrite write = ours(overwrite.write());
+      FuseWrite write = writeOf(plan);
       return write == null ? plan : handOver(write, overwrite.query(), overwrite.productElement(0));
     }
     return plan;
@@ -120,10 +119,6 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
       }
     }
     return false;
-  }
-
-  private static FuseWrite ours(Option<Write> write) {
-    return write.isDefined() && write.get() instanceof FuseWrite ? (FuseWrite) write.get() : null;
   }
 
   private static LogicalPlan replaced(LogicalPlan plan, FuseWrite write, FuseWrite other) {

@@ -16,7 +16,6 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -85,10 +84,7 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
   }
 
   private static FuseTable tableBelow(LogicalPlan target) {
-    for (LogicalPlan leaf : ScalaLists.toJava(target.collectLeaves())) {
-      boolean ours = leaf instanceof DataSourceV2Relation && ((DataSourceV2Relation) leaf).table() instanceof FuseTable;
-      if (ours) return (FuseTable) ((DataSourceV2Relation) leaf).table();
-    }
+    for (LogicalPlan leaf : ScalaLists.toJava(target.collectLeaves())) if (FuseTable.of(leaf) != null) return FuseTable.of(leaf);
     return null;
   }
 
