@@ -43,13 +43,18 @@ public class Trees {
   /** The plan with `other` in the place of `old`, which is told from its equals and may be in `other` again. */
   public static LogicalPlan replace(LogicalPlan plan, LogicalPlan old, LogicalPlan other) {
     if (plan == old) return other;
-    List<LogicalPlan> children = new ArrayList<LogicalPlan>();
-    boolean changed = false;
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) {
-      children.add(replace(child, old, other));
-      changed |= children.get(children.size() - 1) != child;
+      LogicalPlan replaced = replace(child, old, other);
+      if (replaced != child) return replaceChild(plan, child, replaced);
     }
-    return changed ? (LogicalPlan) plan.withNewChildren(ScalaLists.toScala(children)) : plan;
+    return plan;
+  }
+
+  /** The plan with `other` for the child that `old` is, and nothing deeper: that may stand below another child, too. */
+  public static LogicalPlan replaceChild(LogicalPlan plan, LogicalPlan old, LogicalPlan other) {
+    List<LogicalPlan> children = new ArrayList<LogicalPlan>(ScalaLists.toJava(plan.children()));
+    for (int i = 0; i < children.size(); i++) if (children.get(i) == old) children.set(i, other);
+    return (LogicalPlan) plan.withNewChildren(ScalaLists.toScala(children));
   }
 
   /** The terms of a condition's AND, in their order: itself alone if it is none. */

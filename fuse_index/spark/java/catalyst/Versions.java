@@ -24,7 +24,7 @@ import scala.collection.immutable.Seq;
  * Nodes gain parameters, so that they are copied and made by position; what a version lacks is looked for by its name.
  */
 public class Versions {
-  /** Spark hands the value of a scalar subquery to the scan by itself, and runs it once: since 4.1. */
+  /** Spark hands the value of a scalar subquery to the scan by itself, and runs it once: not in 4.0. */
   public static final boolean PASSES_VALUES_TO_SCANS = hasMethod(DataSourceV2Strategy$.class, "translateScalarSubqueryFilterV2");
   /** Spark may make one scan of several of a table that has this: since 4.3, and null before. */
   public static final TableCapability SCAN_MERGING = capability("SCAN_MERGING");
@@ -108,7 +108,7 @@ public class Versions {
     }
   }
 
-  /** Whether it is an append, or what 4.1 and later call a MERGE that does nothing else. */
+  /** Whether it is an append, or what versions after 4.0 call a MERGE that only inserts. */
   public static boolean appends(LogicalPlan plan) { return plan instanceof AppendData || plan.nodeName().equals("InsertOnlyMerge"); }
 
   /** Whether a plan is of a class that only some versions have, and that Spark runs while it is analysed: EXECUTE IMMEDIATE, scripts, what a command leaves. */

@@ -170,7 +170,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends SafeRule<P> {
       if (!EquiJoin.passesRows(plan, child)) continue;
       Expression term = plan instanceof Project ? below((Project) plan, key) : key;
       LogicalPlan pruned = term == null ? null : pruneScan(child, term, values, valueKeys, number);
-      if (pruned != null) return Trees.replace(plan, child, pruned);
+      if (pruned != null) return Trees.replaceChild(plan, child, pruned);
     }
     return null;
   }
