@@ -47,7 +47,7 @@ def ingest(folder: Path, block_rows: int, runs: int, files: list[str]) -> None:
             table.append(files)
             best[name] = min(best[name], time.perf_counter() - started)
             cpu[name] = min(cpu[name], time.process_time() - worked)
-    [index] = table.indexes().to_pylist()
+    [index] = table.inspect.indexes().to_pylist()
     tell(
         engine="ingest",
         times=TIMES,
@@ -81,19 +81,20 @@ def fuse(folder: Path, block_rows: int, runs: int, files: list[str]) -> None:
     import fuse_index
     from fuse_index import spark as fuse_spark
     from fuse_index.operations import build_index
+    from fuse_index.table.indexes import plan_index_tasks
 
     spark = session(folder)
     url = str(folder / "table")
     table = fuse_index.create_table(url, SCHEMA, properties={"block_rows": block_rows})
     table.append(files)
     table.create_index("by_city", "aggregate", GROUPS, aggregates=AGGREGATES, build=False)
-    work = table.index_tasks("by_city", processes=QUARTERS)
+    work = plan_index_tasks(table, "by_city", processes=QUARTERS)
     for quarter in range(QUARTERS + 1):
         if quarter:
             done = [build_index.run_build_task(task) for task in work[quarter - 1 :: QUARTERS]]
             build_index.commit_build_results(work[0].builder, work[0].table, done)
         table = fuse_index.open_table(url)
-        row = table.indexes().to_pylist()[0]
+        row = table.inspect.indexes().to_pylist()[0]
         scanned = table.explain(None, GROUPS, AGGREGATES).rows.kept
         about = {"coverage": round(100 * row["blocks_indexed"] / row["blocks"]), "scanned": scanned}
         seconds, found = timed(runs, lambda table=table: table.refresh().aggregate(GROUPS, AGGREGATES))

@@ -69,7 +69,7 @@ def lookups(place: Path, total: int, report: list[str]) -> None:
     ours, found = least(lambda: fuse.open_table(table_place).to_arrow(f"customer = '{key}'"))
     assert expected.select(found.column_names).to_pylist() == found.to_pylist()
     size = sum(file.stat().st_size for file in table_place.rglob("*") if file.is_file())
-    data = sum(Path(file).stat().st_size for file in table.files())
+    data = sum(Path(file).stat().st_size for file in table.inspect.files())
     report += [
         f"- {total:,} rows in {table.snapshot.block_count} files of {data / 1e6:,.0f} MB: attached in "
         f"{attached:.2f} s, indexed in {built:.1f} s; the attached table takes {size / 1e6:,.1f} MB.",

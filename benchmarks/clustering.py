@@ -63,9 +63,13 @@ def linear() -> Iterator[str]:
     yield "| state | depth before | asked for | after | rows rewritten, times |"
     yield "|---|---|---|---|---|"
     for name, table, depth in states():
-        before, written = table.clustering().maximum_depth, [0]
-        table.recluster(depth=depth, step_blocks=STEP, progress=lambda step, written=written: written.append(step.rows))  # type: ignore[misc]
-        after = table.clustering().maximum_depth
+        before, written = table.inspect.clustering().maximum_depth, [0]
+        table.maintenance.recluster(
+            depth=depth,
+            step_blocks=STEP,
+            progress=lambda step, written=written: written.append(step.rows),  # type: ignore[misc]
+        )
+        after = table.inspect.clustering().maximum_depth
         yield f"| {name} | {before} | {depth} | {after} | {sum(written) / table.snapshot.row_count:.2f} |"
 
 
@@ -79,8 +83,11 @@ def curves() -> Iterator[str]:
         for blocks in (100, 200):
             points = np.random.default_rng(2).integers(0, 10**6, (blocks * BLOCK_ROWS, 2))
             table, written = small([points.ravel()], ("x", "y"), method), [0]
-            table.recluster(step_blocks=STEP, progress=lambda step, written=written: written.append(step.rows))  # type: ignore[misc]
-            width = table.clustering().average_depth / math.sqrt(blocks)
+            table.maintenance.recluster(
+                step_blocks=STEP,
+                progress=lambda step, written=written: written.append(step.rows),  # type: ignore[misc]
+            )
+            width = table.inspect.clustering().average_depth / math.sqrt(blocks)
             yield f"| {method} | {blocks} | {width:.2f} | {sum(written) / table.snapshot.row_count:.2f} |"
 
 
@@ -107,7 +114,7 @@ def rate(folder: Path, rows: int) -> str:
         )
     table.cluster_by(["k"])
     written, started = [0], time.perf_counter()
-    table.recluster(depth=1, step_bytes=64 << 20, progress=lambda step: written.append(step.rows))
+    table.maintenance.recluster(depth=1, step_bytes=64 << 20, progress=lambda step: written.append(step.rows))
     seconds = time.perf_counter() - started
     found = (
         f"{sum(written) / seconds / 1e6:.2f} M rows a second sorted and written, each {sum(written) / rows:.1f} times"

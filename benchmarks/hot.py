@@ -185,7 +185,7 @@ def union_reads(folder: Path, rows: int, fresh_seconds: float) -> Iterable[Row]:
         table.append(make_rows(rows + 1_000 * commit, 1_000), hot=True)
     version = table.version
     started = time.process_time()
-    table.tier()
+    table.maintenance.tier()
     tiering = time.process_time() - started
     fresh = fuse.create_table(str(folder / "appended"), SCHEMA, ["id"], limits)
     started = time.process_time()

@@ -40,7 +40,7 @@ class KeyedTable:
         table.create_index("by_id", "bloom", ["id"])
         for start in range(0, rows, 2_000_000):
             table.upsert(make_rows(start, min(2_000_000, rows - start)))
-            table.tier()
+            table.maintenance.tier()
         keys = np.random.default_rng(0).choice(rows, _KEYS, replace=False)
         self.in_tail = keys
         empty = table.snapshot.id
@@ -117,7 +117,7 @@ def tiering(folder: Path, keyed: KeyedTable) -> Iterable[Row]:
         blocks = set(table.stored.without_tail().blocks().locations)
         started = time.process_time()
         if url == keyed.url:
-            table.tier()
+            table.maintenance.tier()
         else:
             table.merge(source, ["id"])
         seconds = time.process_time() - started
@@ -197,8 +197,8 @@ def hot_bytes(folder: Path) -> Iterable[Row]:
             table.append(make_rows(1_000 * commit, 1_000), hot=True)
             store.now += timedelta(hours=1) / _COMMITS_AN_HOUR
             if commit % _COMMITS_AN_HOUR == _COMMITS_AN_HOUR - 1:
-                table.tier()
-                table.vacuum(hot_retention="6h", force=True)
+                table.maintenance.tier()
+                table.maintenance.vacuum(hot_retention="6h", force=True)
         sizes = {found.key: found.size for found in store.list()}
     finally:
         encoding._clock = clock  # noqa: SLF001

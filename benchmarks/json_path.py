@@ -103,8 +103,8 @@ def fill(
         if plain is not None:
             pq.write_table(rows, plain / f"{first:012}.parquet", compression="zstd")
         table = fuse.open_table(url, options=options)
-    [found] = table.indexes().to_pylist()
-    blocks = table.blocks()
+    [found] = table.inspect.indexes().to_pylist()
+    blocks = table.inspect.blocks()
     return {
         "blocks": len(blocks),
         "append_seconds": round(seconds, 1),

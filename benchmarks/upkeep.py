@@ -143,7 +143,7 @@ def compact(data: Path, wanted: argparse.Namespace) -> Iterator[Cells]:
                 staged = writer.finish()
             table.stored = table.stored.transaction(building).append(staged).commit("append")
         before = table.snapshot
-        seconds = timed(table.compact)
+        seconds = timed(table.maintenance.compact)
         assert table.snapshot.row_count == before.row_count == rows
         yield {
             "rows": f"{rows:,}",

@@ -114,6 +114,16 @@ class TableHandle:
         return resolve_column_names(names, self.snapshot, self.context)
 
 
+def writable_head(table: TableHandle) -> storage.StoredTable:
+    """Open the head of a table's branch, for work on whatever is there; the table stays. Raises ReadOnly."""
+    return table._writable_head()  # noqa: SLF001  # what stands beside the class
+
+
+def move_on(table: TableHandle, head: storage.StoredTable, done: storage.StoredTable) -> Snapshot:
+    """Move a table to where work that began at ``head`` ended, if it committed anything; return what it reads then."""
+    return table._move_on(head, done)  # noqa: SLF001  # what stands beside the class
+
+
 def resolve_predicate(where: str | Predicate | None, snapshot: Snapshot, engine: Engine) -> Predicate | None:
     """Normalise a condition, or parse one that is SQL text, with the columns of a snapshot. Raises WhereError."""
     if where is None:

@@ -69,7 +69,7 @@ def _clustering(
     """Tell how well blocks are clustered: how many overlap, and how deep they lie."""
     if picture is not None and picture.suffix.lower() != ".svg":
         raise typer.BadParameter(f"{picture} is no .svg file, and that is what is drawn", param_hint="--picture")
-    report = open_table(table, branch=branch, at=at).clustering(split_names(by, "--by") or None, method)
+    report = open_table(table, branch=branch, at=at).inspect.clustering(split_names(by, "--by") or None, method)
     if picture is not None:
         picture.write_text(report.to_svg(), encoding="utf-8")
         output.print_note(f"drawn into {picture}")
@@ -95,7 +95,7 @@ def _recluster(
 ) -> None:
     """Sort blocks that overlap by the clustering key; each step is a commit."""
     target = open_table(table, branch=branch)
-    before = target.clustering()
+    before = target.inspect.clustering()
     steps: list[ReclusterStep] = []
     with output.progress_bar() as bar:
         task = bar.add_task("recluster", total=None)
@@ -105,11 +105,11 @@ def _recluster(
             bar.update(task, completed=sum(one.read for one in steps), description=f"recluster, step {step.number}")
 
         if spark is None:
-            target.recluster(depth, step_blocks, step_bytes, passes, print_step)
+            target.maintenance.recluster(depth, step_blocks, step_bytes, passes, print_step)
         else:
             with open_spark_session(spark) as (jobs, running):
                 jobs.recluster(running, table, depth, step_blocks, step_bytes, passes, print_step, branch=branch)
-    after = target.refresh().clustering()
+    after = target.refresh().inspect.clustering()
     record = {
         "snapshot": target.snapshot.id,
         "steps": len(steps),
@@ -131,5 +131,5 @@ def _suggest(
     table: TableArgument, branch: BranchOption = "main", at: AtOption = None, as_json: JsonOption = False
 ) -> None:
     """Say, from statistics alone, which columns an index or clustering might help."""
-    suggestions = open_table(table, branch=branch, at=at).suggest()
+    suggestions = open_table(table, branch=branch, at=at).inspect.suggest()
     output.print_json(suggestions.to_pylist()) if as_json else output.print_rows(suggestions)

@@ -187,7 +187,7 @@ def _first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Re
 @history_app.command("refs")
 def _refs(table: TableArgument, as_json: JsonOption = False) -> None:
     """List the branches and tags of a table."""
-    refs = open_table(table).refs()
+    refs = open_table(table).inspect.refs()
     output.print_json(refs.to_pylist()) if as_json else output.print_rows(refs)
 
 
@@ -266,7 +266,7 @@ def _vacuum(
     as_json: JsonOption = False,
 ) -> None:
     """Delete files that no snapshot leads to any more; tags and branches keep theirs."""
-    report = open_table(table).vacuum(
+    report = open_table(table).maintenance.vacuum(
         _parse_option(retention, "retention", parse_duration),
         keep,
         dry_run=dry_run,

@@ -74,7 +74,7 @@ def _list(
     table: TableArgument, branch: BranchOption = "main", at: AtOption = None, as_json: JsonOption = False
 ) -> None:
     """List the indexes of a table, and how many blocks each covers."""
-    indexes = open_table(table, branch=branch, at=at).indexes()
+    indexes = open_table(table, branch=branch, at=at).inspect.indexes()
     output.print_json([parse_json_fields(row) for row in indexes.to_pylist()]) if as_json else output.print_rows(
         indexes.select(INDEX_LIST_COLUMNS)
     )
@@ -89,7 +89,7 @@ def _show(
     as_json: JsonOption = False,
 ) -> None:
     """Show one index: what it is on, its options, coverage and size, and what its kind says of itself."""
-    record = open_table(table, branch=branch, at=at).inspect_index(name)
+    record = open_table(table, branch=branch, at=at).inspect.index(name)
     output.print_json(parse_json_fields(record)) if as_json else output.print_record(record)
 
 
@@ -104,7 +104,9 @@ def _refresh(
 ) -> None:
     """Index the blocks that an index lacks, and only those."""
     started = time.perf_counter()
-    wanted = [name] if name is not None else open_table(table, branch=branch).indexes().column("name").to_pylist()
+    wanted = (
+        [name] if name is not None else open_table(table, branch=branch).inspect.indexes().column("name").to_pylist()
+    )
     for each in wanted:
         _build(table, branch, each, False, processes, spark)
     records = [_record(table, branch, each, started) for each in wanted]
@@ -144,7 +146,7 @@ def _verify(
     table: TableArgument, name: IndexArgument, branch: BranchOption = "main", as_json: JsonOption = False
 ) -> None:
     """Judge an index anew against the rows it is on; exit code 1 if it would have lost any."""
-    result = open_table(table, branch=branch).verify_index(name)
+    result = open_table(table, branch=branch).maintenance.verify_index(name)
     output.print_json(result.to_dict()) if as_json else output.print_text(str(result))
     if not result.sound:
         raise typer.Exit(1)
@@ -162,7 +164,7 @@ def _build(url: str, branch: str, name: str, rebuild: bool, processes: int, spar
         def report_blocks(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        build = table.rebuild_index if rebuild else table.refresh_index
+        build = table.maintenance.rebuild_index if rebuild else table.maintenance.refresh_index
         build(name, processes=processes, progress=report_blocks)
 
 
@@ -179,7 +181,7 @@ def _report(url: str, branch: str, name: str, done: str, started: float, as_json
 
 def _record(url: str, branch: str, name: str, started: float) -> dict[str, Any]:
     table = open_table(url, branch=branch)
-    record = next(parse_json_fields(row) for row in table.indexes().to_pylist() if row["name"] == name)
+    record = next(parse_json_fields(row) for row in table.inspect.indexes().to_pylist() if row["name"] == name)
     return record | {"seconds": round(time.perf_counter() - started, 3), "snapshot": table.snapshot.id}
 
 

@@ -116,5 +116,5 @@ def _table_record(url: str, table: Table) -> dict[str, Any]:
                 "nullable": [field.nullable for field in table.schema],
             }
         ),
-        "indexes": table.indexes(),
+        "indexes": table.inspect.indexes(),
     }

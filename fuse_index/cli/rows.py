@@ -190,7 +190,7 @@ def _compact(
     if spark is None:
         with output.progress_bar() as bar:
             task = bar.add_task("compact", total=None)
-            target.compact(lambda done, total: bar.update(task, completed=done, total=total))
+            target.maintenance.compact(lambda done, total: bar.update(task, completed=done, total=total))
     else:
         with open_spark_session(spark) as (jobs, running):
             jobs.compact(running, table, branch=branch)
@@ -231,7 +231,7 @@ def _tier(
                     target = opened[table] = opened.get(table) or open_table(table, branch=branch)
                     before = target.refresh().tail
                     if session is None:
-                        target.tier(min_age)
+                        target.maintenance.tier(min_age)
                     else:
                         session[0].tier(session[1], table, min_age, branch=branch)
                     rows = max(before.rows - target.refresh().tail.rows, 0)

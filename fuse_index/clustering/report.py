@@ -142,7 +142,7 @@ class ClusteringReport:
 
 
 class ClusteringMixin(TableHandle):
-    """The part of ``fuse_index.Table`` that says how rows are clustered, and how they ought to be."""
+    """The part of ``fuse_index.Table`` that says how rows are to be clustered."""
 
     def cluster_by(self, columns: Sequence[str] | None, method: str = "linear") -> Snapshot:
         """Choose by which columns rows are kept together, the first deciding; none for None. Only metadata changes.
@@ -157,17 +157,9 @@ class ClusteringMixin(TableHandle):
         summary = {"columns": list(columns or ()), "method": method}
         return self._move_to(self.stored.transaction().cluster_by(tuple(columns or ()), method).commit(summary=summary))
 
-    def clustering(self, by: Sequence[str] | None = None, method: str | None = None) -> ClusteringReport:
-        """Measure how well blocks are clustered by the table's key, or would be if ``by`` were its key.
-
-        Reads statistics, no rows. Raises InputError where there is no key and none is given, SchemaError,
-        InvalidArgument for what cannot be a key.
-        """
-        return measure_clustering(self.stored, resolve_cluster_key(self.snapshot, by, method))
-
 
 def resolve_cluster_key(snapshot: Snapshot, by: Sequence[str] | None, method: str | None) -> ClusterKey:
-    """Find the table's key, or make the one that is given. Raises as ``Table.clustering``."""
+    """Find the table's key, or make the one that is given. Raises as ``Inspect.clustering``."""
     if by:
         return ClusterKey.from_names(snapshot, tuple(by), method or "linear")
     table_key = ClusterKey.from_snapshot(snapshot)  # by its ids: a name may have come to mean another column

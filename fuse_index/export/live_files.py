@@ -132,7 +132,7 @@ class LiveFiles:
             )
         fixed = snapshot.key if is_keyed(snapshot) else ()
         plain = next((top.name for top in snapshot.schema.fields if top.is_leaf and top.name not in fixed), "…")
-        advice = f"table.update(None, {{{plain!r}: {plain!r}}})" + (" and table.tier()" if fixed else "")
+        advice = f"table.update(None, {{{plain!r}: {plain!r}}})" + (" and table.maintenance.tier()" if fixed else "")
         for top in snapshot.schema.fields:
             for part in top.walk():
                 for before in self.older_fields.get(part.id, ()):

@@ -146,7 +146,7 @@ def raise_if_full(head: StoredTable) -> None:
     if _waits_for_job(head.snapshot) and (tail := head.snapshot.tail) is not None:
         raise storage.TailFull(
             f"{head.store.url} has {tail.rows:,} rows of {tail.commits:,} hot commits that are not tiered: tier it "
-            f"(Table.tier, or fuse-index tier --every 30s) and try again"
+            f"(table.maintenance.tier(), or fuse-index tier --every 30s) and try again"
         )
 
 

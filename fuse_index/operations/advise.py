@@ -17,7 +17,7 @@ from fuse_index.handle import TableHandle
 from fuse_index.indexes.definition import UnavailableIndex, load_definitions
 from fuse_index.indexes.interface import IndexKind, Input, Probe, Votes
 from fuse_index.indexes.sandbox import sandboxed_call
-from fuse_index.predicate import Column, Compare, Literal
+from fuse_index.predicate import Column, Compare, Context, Literal
 from fuse_storage import ColumnStatistics, Field
 
 _KIND_TIMEOUT_SECONDS = 10.0
@@ -46,79 +46,81 @@ where it is not known, as for values that hardly repeat; ``nulls``: the share of
 """
 
 
-class AdviceMixin(TableHandle):
-    """The part of ``fuse_index.Table`` that says what might help."""
+def suggest_indexes(table: TableHandle) -> pa.Table:
+    """Advise on each column that has statistics what might help ``column = value``; see ``SUGGESTIONS_SCHEMA``."""
+    blocks = table.stored.blocks(statistics=[field.id for _, field in table.snapshot.schema.leaves()])
+    rows = []
+    for path, field in table.snapshot.schema.leaves():
+        statistics = blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks))
+        measured = overlaps.measure_overlaps(overlaps.column_intervals(statistics, blocks.row_counts))
+        row_count = int(blocks.row_counts.sum())
+        row = {
+            "column": ".".join(path),
+            "reads": measured.average_depth / max(measured.blocks, 1),
+            "distinct_per_block": _distinct_per_block(field, statistics),
+            "nulls": None
+            if statistics.null_count.null_count or not row_count
+            else int(np.sum(statistics.null_count.to_numpy())) / row_count,
+        }
+        rows.append(row | _advise(table, path, field, statistics, measured.blocks, row))
+    return pa.Table.from_pylist(rows, SUGGESTIONS_SCHEMA)
 
-    def suggest(self) -> pa.Table:
-        """Advise on each column that has statistics what might help ``column = value``; see ``SUGGESTIONS_SCHEMA``."""
-        blocks = self.stored.blocks(statistics=[field.id for _, field in self.snapshot.schema.leaves()])
-        rows = []
-        for path, field in self.snapshot.schema.leaves():
-            statistics = blocks.statistics(field.id) or ColumnStatistics.unknown(field.type, len(blocks))
-            measured = overlaps.measure_overlaps(overlaps.column_intervals(statistics, blocks.row_counts))
-            row_count = int(blocks.row_counts.sum())
-            row = {
-                "column": ".".join(path),
-                "reads": measured.average_depth / max(measured.blocks, 1),
-                "distinct_per_block": _distinct_per_block(field, statistics),
-                "nulls": None
-                if statistics.null_count.null_count or not row_count
-                else int(np.sum(statistics.null_count.to_numpy())) / row_count,
-            }
-            rows.append(row | self._advice(path, field, statistics, measured.blocks, row))
-        return pa.Table.from_pylist(rows, SUGGESTIONS_SCHEMA)
 
-    def _advice(
-        self, path: tuple[str, ...], field: Field, statistics: ColumnStatistics, block_count: int, row: dict[str, Any]
-    ) -> dict[str, Any]:
-        reads = f"an equality reads {row['reads']:.0%} of the blocks by their bounds"
-        if block_count < _MIN_BLOCKS:
-            return _advice_row("none", f"there are only {block_count} blocks to skip")
-        if not statistics.min.null_count < block_count:
-            return _advice_row("none", "no block has a value, or none has known bounds")
-        if row["reads"] <= _MAX_SELECTIVE_SHARE:
-            return _advice_row("none", reads)
-        if row["distinct_per_block"] is not None and row["distinct_per_block"] <= _MAX_LOW_CARDINALITY_VALUES:
-            repeats = f"a block holds {row['distinct_per_block']} different values"
-            return _advice_row(
-                "cluster", f"{reads}, and {repeats}: an index cannot skip what is everywhere, sorting can"
-            )
-        column = Column(path, field.type)
-        if index_names := self._voting_indexes_on(column):
-            return _advice_row("none", f"{reads}, and index {index_names[0]!r} is on it")
-        kinds = sorted(self._voting_kinds(column, statistics))
-        if not kinds:
-            return _advice_row("cluster", f"{reads}, and no kind of index that is installed votes on equality")
-        return _advice_row(
-            "index", f"{reads}; an index skips blocks that lack a value, and clustering helps ranges too", kinds
-        )
+def _advise(
+    table: TableHandle,
+    path: tuple[str, ...],
+    field: Field,
+    statistics: ColumnStatistics,
+    block_count: int,
+    row: dict[str, Any],
+) -> dict[str, Any]:
+    reads = f"an equality reads {row['reads']:.0%} of the blocks by their bounds"
+    if block_count < _MIN_BLOCKS:
+        return _advice_row("none", f"there are only {block_count} blocks to skip")
+    if not statistics.min.null_count < block_count:
+        return _advice_row("none", "no block has a value, or none has known bounds")
+    if row["reads"] <= _MAX_SELECTIVE_SHARE:
+        return _advice_row("none", reads)
+    if row["distinct_per_block"] is not None and row["distinct_per_block"] <= _MAX_LOW_CARDINALITY_VALUES:
+        repeats = f"a block holds {row['distinct_per_block']} different values"
+        return _advice_row("cluster", f"{reads}, and {repeats}: an index cannot skip what is everywhere, sorting can")
+    column = Column(path, field.type)
+    if index_names := _voting_indexes_on(table, column):
+        return _advice_row("none", f"{reads}, and index {index_names[0]!r} is on it")
+    kinds = sorted(_voting_kinds(table, column, statistics))
+    if not kinds:
+        return _advice_row("cluster", f"{reads}, and no kind of index that is installed votes on equality")
+    return _advice_row(
+        "index", f"{reads}; an index skips blocks that lack a value, and clustering helps ranges too", kinds
+    )
 
-    def _voting_indexes_on(self, column: Column) -> list[str]:
-        """Name the indexes on this column alone that vote."""
-        definitions = load_definitions(self.snapshot, self.host)
-        usable = [definition for definition in definitions if not isinstance(definition, UnavailableIndex)]
-        on_column = [definition for definition in usable if [each.term for each in definition.inputs] == [column]]
-        return [definition.name for definition in on_column if isinstance(definition.kind_in(self.host), Votes)]
 
-    def _voting_kinds(self, column: Column, statistics: ColumnStatistics) -> Iterator[str]:
-        """Name the kinds that could vote on equality with a value of this column."""
-        inputs = (Input(column, column.type),)
-        value = statistics.min.drop_null()[0].as_py()
-        for name, kind in self.host.kinds.items():
-            if not kind.implicit and isinstance(kind, Votes) and self._votes_on_equality(kind, inputs, value):
-                yield name
+def _voting_indexes_on(table: TableHandle, column: Column) -> list[str]:
+    """Name the indexes on this column alone that vote."""
+    definitions = load_definitions(table.snapshot, table.host)
+    usable = [definition for definition in definitions if not isinstance(definition, UnavailableIndex)]
+    on_column = [definition for definition in usable if [each.term for each in definition.inputs] == [column]]
+    return [definition.name for definition in on_column if isinstance(definition.kind_in(table.host), Votes)]
 
-    def _votes_on_equality(self, kind: IndexKind, inputs: tuple[Input, ...], value: Any) -> bool:
-        def accepts_equality() -> bool:
-            options = kind.Options()
-            leaf = Compare("=", inputs[0].term, Literal(value, inputs[0].type))
-            assert isinstance(kind, Votes)
-            return kind.accepts(inputs, options) is None and isinstance(
-                kind.compile(leaf, inputs, options, self.context), Probe
-            )
 
-        # Whatever a kind raises, it is not suggested then.
-        return sandboxed_call(accepts_equality, _KIND_TIMEOUT_SECONDS) is True
+def _voting_kinds(table: TableHandle, column: Column, statistics: ColumnStatistics) -> Iterator[str]:
+    """Name the kinds that could vote on equality with a value of this column."""
+    inputs = (Input(column, column.type),)
+    value = statistics.min.drop_null()[0].as_py()
+    for name, kind in table.host.kinds.items():
+        if not kind.implicit and isinstance(kind, Votes) and _votes_on_equality(kind, inputs, value, table.context):
+            yield name
+
+
+def _votes_on_equality(kind: IndexKind, inputs: tuple[Input, ...], value: Any, context: Context) -> bool:
+    def accepts_equality() -> bool:
+        options = kind.Options()
+        leaf = Compare("=", inputs[0].term, Literal(value, inputs[0].type))
+        assert isinstance(kind, Votes)
+        return kind.accepts(inputs, options) is None and isinstance(kind.compile(leaf, inputs, options, context), Probe)
+
+    # Whatever a kind raises, it is not suggested then.
+    return sandboxed_call(accepts_equality, _KIND_TIMEOUT_SECONDS) is True
 
 
 def _advice_row(advice: str, why: str, kinds: list[str] | None = None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from itertools import count, islice, pairwise
 import numpy as np
 
 import fuse_storage as storage
-from fuse_index.handle import TableHandle
+from fuse_index.handle import TableHandle, move_on, writable_head
 from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask, partition_members, rewrite_partition_limit
@@ -27,33 +27,25 @@ _COMMIT_INTERVAL_ROWS = 20_000_000
 """What is done is committed after about so many rows."""
 
 
-class CompactionMixin(TableHandle):
-    """The part of ``fuse_index.Table`` that joins small blocks and segments."""
+def compact_table(table: TableHandle, progress: ProgressCallback | None = None) -> Snapshot:
+    """Join small blocks and segments of a table's head, and move the table there; see ``Maintenance.compact``."""
+    job = start_compaction(table)
+    head = job.table
+    total = sum(map(len, job.remaining_groups()))
+    done = count(1)
+    on_block = (lambda: None) if progress is None else (lambda: progress(min(next(done), total), total))
+    try:
+        while job.commit([job.run(task, on_block) for task in job.plan_tasks()]):
+            pass
+    finally:
+        move_on(table, head, job.table)
+    return table.snapshot
 
-    def compact(self, progress: ProgressCallback | None = None) -> Snapshot:
-        """Join neighbouring blocks of less than half the rows that a block may have, and segments that fit into one.
 
-        Blocks of which more than a fifth was deleted are written without those rows. Order is kept, and the new blocks
-        are indexed. ``progress`` is told how many blocks are done, and of how many. Nothing is committed if there is
-        nothing to join. Raises Conflict if somebody replaced one of the blocks meanwhile: what was committed before is
-        kept.
-        """
-        job = self.compacting()
-        head = job.table
-        total = sum(map(len, job.remaining_groups()))
-        done = count(1)
-        on_block = (lambda: None) if progress is None else (lambda: progress(min(next(done), total), total))
-        try:
-            while job.commit([job.run(task, on_block) for task in job.plan_tasks()]):
-                pass
-        finally:
-            self._move_on(head, job.table)
-        return self.snapshot
-
-    def compacting(self) -> CompactJob:
-        """Start ``compact`` as a job whose tasks Spark's executors run; see ``RewriteJob``. Used by Spark's jobs."""
-        head = self._writable_head()
-        return CompactJob(head, index_builders(head.snapshot, self.host))
+def start_compaction(table: TableHandle) -> CompactJob:
+    """Start ``compact_table`` as a job, whose tasks Spark's executors may run. Raises ReadOnly."""
+    head = writable_head(table)
+    return CompactJob(head, index_builders(head.snapshot, table.host))
 
 
 def spans_to_compact(row_counts: Sequence[int], max_rows: int) -> list[_BlockSpan]:

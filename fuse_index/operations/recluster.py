@@ -21,7 +21,7 @@ from fuse_index.clustering.report import key_intervals
 from fuse_index.clustering.select_blocks import BlockNumbers
 from fuse_index.clustering.sorted_writer import SortedRun
 from fuse_index.errors import InputError
-from fuse_index.handle import TableHandle
+from fuse_index.handle import TableHandle, move_on, writable_head
 from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask, partition_members
 from fuse_index.query.prefetch import prefetch_blocks
@@ -56,64 +56,57 @@ class ReclusterStep:
 ReclusterCallback = Callable[[ReclusterStep], None]
 
 
-class ReclusteringMixin(TableHandle):
-    """The part of ``fuse_index.Table`` that sorts what is there by its clustering key."""
+def recluster_table(
+    table: TableHandle,
+    depth: int = 2,
+    step_blocks: int = DEFAULT_STEP_BLOCKS,
+    step_bytes: int = DEFAULT_STEP_BYTES,
+    passes: int = DEFAULT_PASSES,
+    progress: ReclusterCallback | None = None,
+) -> Snapshot:
+    """Sort blocks of a table's head that overlap, moving the table with each step; see ``Maintenance.recluster``."""
+    job, steps, unfinished = start_reclustering(table, depth, step_blocks, step_bytes, passes), 0, True
+    head = job.table
+    while unfinished:
+        outcomes = [job.run(task) for task in job.plan_tasks()]
+        unfinished = job.commit(outcomes)
+        move_on(table, head, job.table)
+        for step in recluster_steps(outcomes, steps):
+            steps = step.number
+            if progress is not None:
+                progress(step)
+    return table.snapshot
 
-    def recluster(
-        self,
-        depth: int = 2,
-        step_blocks: int = DEFAULT_STEP_BLOCKS,
-        step_bytes: int = DEFAULT_STEP_BYTES,
-        passes: int = DEFAULT_PASSES,
-        progress: ReclusterCallback | None = None,
-    ) -> Snapshot:
-        """Sort overlapping blocks by the clustering key, until no value is within the bounds of more than ``depth``.
 
-        Blocks of one value, and those that only touch, are not counted. Of a curve there is no such depth: there,
-        blocks are sorted as long as they become narrower. A step holds up to ``step_blocks`` blocks and ``step_bytes``
-        of rows in memory, twice while it sorts, and is one commit; ``progress`` is told of each. No row is sorted more
-        than ``passes`` times in a run. Rows change their order and nothing else, and new blocks are indexed. Nothing is
-        committed if nothing is to be done. Raises InputError where there is no clustering key, Conflict if somebody
-        replaced one of the blocks meanwhile: what was committed before is kept.
-        """
-        job, steps, unfinished = self.reclustering(depth, step_blocks, step_bytes, passes), 0, True
-        head = job.table
-        while unfinished:
-            outcomes = [job.run(task) for task in job.plan_tasks()]
-            unfinished = job.commit(outcomes)
-            self._move_on(head, job.table)
-            for step in recluster_steps(outcomes, steps):
-                steps = step.number
-                if progress is not None:
-                    progress(step)
-        return self.snapshot
+def start_reclustering(
+    table: TableHandle,
+    depth: int = 2,
+    step_blocks: int = DEFAULT_STEP_BLOCKS,
+    step_bytes: int = DEFAULT_STEP_BYTES,
+    passes: int = DEFAULT_PASSES,
+) -> ReclusterJob:
+    """Start ``recluster_table`` as a job, whose tasks Spark's executors may run.
 
-    def reclustering(
-        self,
-        depth: int = 2,
-        step_blocks: int = DEFAULT_STEP_BLOCKS,
-        step_bytes: int = DEFAULT_STEP_BYTES,
-        passes: int = DEFAULT_PASSES,
-    ) -> ReclusterJob:
-        """Start ``recluster`` as a job whose tasks Spark's executors run; see ``RewriteJob``. Used by Spark's jobs."""
-        minima = {
-            "depth": (depth, 1),
-            "step_blocks": (step_blocks, 2),
-            "step_bytes": (step_bytes, 1),
-            "passes": (passes, 1),
-        }
-        for name, (value, minimum) in minima.items():
-            if value < minimum:
-                raise InputError(f"{name}={value!r}: give a whole number, {minimum} or more")
-        if step_bytes > MAX_STEP_BYTES:
-            raise InputError(
-                f"step_bytes={step_bytes}: give {MAX_STEP_BYTES} at most, as a text column in memory holds no more"
-            )
-        head = self._writable_head()
-        key = ClusterKey.from_snapshot(head.snapshot)
-        if key is None:
-            raise InputError("the table has no clustering key: give it one with cluster_by([...])")
-        return ReclusterJob(head, key, index_builders(head.snapshot, self.host), depth, step_blocks, step_bytes, passes)
+    Raises InputError for a number that is too small or too large, and where there is no clustering key; ReadOnly.
+    """
+    minima = {
+        "depth": (depth, 1),
+        "step_blocks": (step_blocks, 2),
+        "step_bytes": (step_bytes, 1),
+        "passes": (passes, 1),
+    }
+    for name, (value, minimum) in minima.items():
+        if value < minimum:
+            raise InputError(f"{name}={value!r}: give a whole number, {minimum} or more")
+    if step_bytes > MAX_STEP_BYTES:
+        raise InputError(
+            f"step_bytes={step_bytes}: give {MAX_STEP_BYTES} at most, as a text column in memory holds no more"
+        )
+    head = writable_head(table)
+    key = ClusterKey.from_snapshot(head.snapshot)
+    if key is None:
+        raise InputError("the table has no clustering key: give it one with cluster_by([...])")
+    return ReclusterJob(head, key, index_builders(head.snapshot, table.host), depth, step_blocks, step_bytes, passes)
 
 
 @dataclass

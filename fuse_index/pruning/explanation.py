@@ -5,16 +5,23 @@ One value for every reader: text, a dict for programs, a rich table for terminal
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.predicate import Predicate
 from fuse_index.reasons import FAULTS, Reason
+from fuse_storage import BlockFrame, StoredTable, tail_keys
 
 if TYPE_CHECKING:
     from rich.console import Group
+
+_Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +194,44 @@ def _effect(vote: Vote) -> str:
         if count
     ]
     return "; ".join([*removed, *([vote.detail] if vote.detail else [])])
+
+
+def explain_plan(
+    table: StoredTable,
+    segments: int,
+    blocks: BlockFrame,
+    zones: _Mask,
+    rows: Mapping[int, _Mask],
+    votes: Iterable[Vote],
+) -> Explanation:
+    """Count what a plan leaves to read of a snapshot, beside what there is.
+
+    ``segments``: how many are left. ``zones``: bool, one per zone of ``blocks``. ``rows``: bool, one per row of the
+    zone of this number, where only some may match.
+    """
+    listed = table.segments()
+    zone_rows = np.where(zones, blocks.zone_rows, 0)
+    for zone, mask in rows.items():
+        zone_rows[zone] = np.count_nonzero(mask)
+    return Explanation(
+        snapshot=table.snapshot.id,
+        predicate=None,
+        segments=Totals(len(listed), segments),
+        blocks=Totals(listed.total_blocks, len(blocks)),
+        zones=Totals(int(listed.zone_counts.sum()), int(zones.sum())),
+        rows=Totals(listed.total_rows, int(zone_rows.sum())),
+        bytes=Totals(table.snapshot.bytes, int(blocks.sizes.sum())),
+        votes=tuple(votes),
+        seconds=0.0,
+        tail=tail_use(table, blocks),
+        table=table.store.url,
+    )
+
+
+def tail_use(table: StoredTable, blocks: BlockFrame) -> TailUse | None:
+    """How much of the tail is among the blocks to read; None where the table has no tail."""
+    if (tail := table.snapshot.tail) is None:
+        return None
+    segments = table.segments()
+    kept = int((blocks.ordinals >= segments.base_block_count).sum())
+    return TailUse(tail.commits, tail.blocks, tail.rows, kept, *(tail_keys(segments) or ()))

@@ -1,8 +1,47 @@
-"""Which blocks and zones of a snapshot a predicate has to read, decided in stages: the cheap votes first.
+"""How a predicate becomes a mask: which blocks and zones of a snapshot must be read, the cheap votes first.
 
-1. segments, by the statistics and roll-ups in the segment list; 2. blocks of what is left, by statistics and
-summaries; 3. their zones, by statistics; 4. payloads, cheapest probe first, and only for blocks on which the best
-possible vote could still change something. Whatever an index cannot say leaves things as they were, with a reason.
+Take six rows in three blocks, and an index that keeps a Bloom filter of each:
+
+>>> table = fuse.create_table("memory://essay", "n BIGINT, email STRING", properties={"block_rows": 2})
+>>> rows = [(1, "ann"), (2, "dan"), (6, "ann"), (None, "dan"), (7, "bob"), (9, "bob")]
+>>> snapshot = table.append([{"n": n, "email": email} for n, email in rows])
+>>> snapshot = table.create_index("by_email", "bloom", ["email"])
+>>> print(table.explain("n > 5 AND email = 'bob'"))  # doctest: +ELLIPSIS
+table ...
+blocks   1 of 3 to read
+...
+  n > 5          min_max   USED          1 block removed
+  email = 'bob'  min_max   USED_NO_GAIN
+  email = 'bob'  by_email  USED          1 block removed; 1 zone removed
+
+1. Statistics vote on each leaf by itself, and a vote says which outcomes are possible on a block (``ballot``). By the
+bounds 1 and 2, ``n > 5`` is FALSE on all rows of the first block; by 6 and 6 it is TRUE on the second, where a NULL is
+added (``nulls``), as kinds know nothing of these. In the bounds ``ann`` to ``dan`` there may be a ``bob`` or not:
+
+>>> from fuse_index.indexes.ballot import FALSE, NULL, UNKNOWN
+>>> n = Ballot(np.array([FALSE, TRUE | NULL, TRUE], np.uint8))
+>>> email = Ballot(np.array([TRUE | FALSE, TRUE | FALSE, TRUE], np.uint8))
+
+2. The tree of AND, OR and NOT makes one vote of these (``combine``). Blocks that cannot be TRUE are gone:
+
+>>> (n & email).may_match.tolist()
+[False, True, True]
+
+3. The filter costs a read of its payload, so it is asked only of blocks where the best vote could still change
+something: not of the first, which is gone, nor of the third, where every row matches already (``Tally.best_case``).
+It holds no ``bob`` in the second, which is believed together with what was said before:
+
+>>> email = email.intersect(Ballot(np.array([UNKNOWN, FALSE, UNKNOWN], np.uint8)))
+>>> (n & email).may_match.tolist(), (n & email).always_matches.tolist()
+([False, False, True], [False, False, True])
+
+The mask is the first list. Rows of the blocks in the second need no filter; others are filtered again, so that a vote
+that is not sharp costs time and no row. A vote holds three outcomes
+and not the mask's one bit, since the opposite of "may match" would drop blocks of which only some rows match.
+
+All this is done thrice: of segments, by roll-ups in the segment list; of the blocks of those that are left; and of
+their zones. Whatever an index cannot say leaves things as they were, with a reason; whoever contradicts exact
+statistics or itself is left out, and planning begins anew (``Contradiction``).
 """
 
 from __future__ import annotations
@@ -26,19 +65,17 @@ from fuse_index.indexes.interface import Refusal
 from fuse_index.predicate import Context, Predicate
 from fuse_index.pruning.budget import CallBudget
 from fuse_index.pruning.compile import IndexSet, PredicateProbes
-from fuse_index.pruning.explanation import Explanation, TailUse, Totals
+from fuse_index.pruning.explanation import Explanation, explain_plan
 from fuse_index.pruning.probe import LevelProbe, ProbeContext
 from fuse_index.pruning.tally import Contradiction, Tally
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
-from fuse_storage import BlockFrame, ScanUnits, StoredTable, leave_out_deleted, tail_keys
+from fuse_storage import BlockFrame, ScanUnits, StoredTable, leave_out_deleted
 
 MAX_BLOCKS_WITH_ZONE_STATISTICS = 20_000
 """Zone statistics are opened only when at most so many blocks are left: beyond, they cost more than they save."""
 
 PlanMask = npt.NDArray[np.bool_]
-
-
 _Units = TypeVar("_Units", bound=ScanUnits, covariant=True)
 
 
@@ -140,7 +177,9 @@ def full_scan_plan(
     trace = PruningTrace()
     if predicate is not None:
         trace.note_disabled(predicate)
-    explanation = replace(_explain(table, len(table.segments()), blocks, zones, rows, trace), predicate=predicate)
+    explanation = replace(
+        explain_plan(table, len(table.segments()), blocks, zones, rows, trace.to_votes()), predicate=predicate
+    )
     return ScanPlan(table, predicate, context, blocks, zones, always, rows, explanation)
 
 
@@ -249,7 +288,7 @@ class _Planner:
         segments = len(np.unique(np.searchsorted(self.table.segments().block_offsets, blocks.ordinals, side="right")))
         self.trace.note_refusals(self.probes)
         explanation = replace(
-            _explain(self.table, segments, blocks, zones, rows, self.trace),
+            explain_plan(self.table, segments, blocks, zones, rows, self.trace.to_votes()),
             predicate=self.probes.predicate,
             seconds=seconds,
         )
@@ -258,39 +297,3 @@ class _Planner:
 
 def _weighted_block_count(weights: UnitIndices) -> Callable[[PlanMask, PlanMask], dict[str, int]]:
     return lambda removed, left: {"blocks": int(weights[removed].sum())}
-
-
-def _explain(
-    table: StoredTable,
-    segments: int,
-    blocks: BlockFrame,
-    zones: PlanMask,
-    rows: Mapping[int, PlanMask],
-    trace: PruningTrace,
-) -> Explanation:
-    listed = table.segments()
-    zone_rows = np.where(zones, blocks.zone_rows, 0)
-    for zone, mask in rows.items():
-        zone_rows[zone] = np.count_nonzero(mask)
-    return Explanation(
-        snapshot=table.snapshot.id,
-        predicate=None,
-        segments=Totals(len(listed), segments),
-        blocks=Totals(listed.total_blocks, len(blocks)),
-        zones=Totals(int(listed.zone_counts.sum()), int(zones.sum())),
-        rows=Totals(listed.total_rows, int(zone_rows.sum())),
-        bytes=Totals(table.snapshot.bytes, int(blocks.sizes.sum())),
-        votes=tuple(trace.to_votes()),
-        seconds=0.0,
-        tail=tail_use(table, blocks),
-        table=table.store.url,
-    )
-
-
-def tail_use(table: StoredTable, blocks: BlockFrame) -> TailUse | None:
-    """How much of the tail is among the blocks to read; None where the table has no tail."""
-    if (tail := table.snapshot.tail) is None:
-        return None
-    segments = table.segments()
-    kept = int((blocks.ordinals >= segments.base_block_count).sum())
-    return TailUse(tail.commits, tail.blocks, tail.rows, kept, *(tail_keys(segments) or ()))

@@ -66,14 +66,6 @@ class ReadMixin(TableHandle):
         """Read matching rows into Polars. Raises as ``scan``, and InputError where Polars is not installed."""
         return self.scan(where, columns).to_polars()
 
-    def files(self) -> list[str]:
-        """List the Parquet files of this snapshot, as absolute paths or URLs, in the order of their blocks.
-
-        Another program may read them by itself while no vacuum collects this snapshot. Columns have their physical
-        names there, which are those of when they were made.
-        """
-        return self.stored.block_files()[0]
-
     def _plan(self, predicate: Predicate | None, indexes: bool, strict: bool) -> ScanPlan[BlockFrame]:
         return plan_scan(self.stored, predicate, self.engine, indexes=indexes, strict=strict)
 

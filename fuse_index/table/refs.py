@@ -5,25 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.handle import TableHandle
-from fuse_index.table.arguments import parse_duration, parse_time_or_duration
-from fuse_storage import Snapshot, SnapshotDiff, Tag, VacuumResult
-
-REFS_SCHEMA = pa.schema(
-    [
-        ("name", pa.string()),
-        ("kind", pa.string()),
-        ("snapshot", pa.string()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-        ("expires", pa.timestamp("us", "UTC")),
-        ("holder", pa.string()),
-    ]
-)
+from fuse_index.table.arguments import parse_time_or_duration
+from fuse_index.table.inspection.commits import history_table
+from fuse_storage import Snapshot, SnapshotDiff, Tag
 
 
 class RefsMixin(TableHandle):
@@ -99,45 +89,6 @@ class RefsMixin(TableHandle):
         """
         return storage.diff_snapshots(self._stored_at(since), self.stored if until is None else self._stored_at(until))
 
-    def vacuum(
-        self,
-        retention: timedelta | str = timedelta(days=7),
-        keep: int = 1,
-        *,
-        dry_run: bool = False,
-        force: bool = False,
-        hot_retention: timedelta | str | None = None,
-    ) -> VacuumResult:
-        """Delete the files that neither tags nor what was the head of a branch within the retention lead to.
-
-        ``retention``: a timedelta, or text such as ``"12h"``, ``"7d"``. ``keep`` snapshots of each branch stay
-        in any case. Files younger than the longest allowed write (the property ``max_write_seconds``, a day by default)
-        stay too, so writers may be running. ``dry_run`` counts and deletes nothing. Raises InvalidArgument for a
-        retention below an hour unless ``force``, StorageError.
-
-        ``hot_retention``: how long states that hot commits made can be opened after they were tiered or carried along,
-        by default as long as snapshots. What older snapshots had tiered by then stays (``tail=False``).
-        """
-        duration = parse_duration(retention, "retention") if isinstance(retention, str) else retention
-        hot = parse_duration(hot_retention, "hot_retention") if isinstance(hot_retention, str) else hot_retention
-        return storage.vacuum_table(self.stored.store, duration, keep, dry_run, force, hot)
-
-    def refs(self) -> pa.Table:
-        """List all branches and tags: what they name, since when, until when, and which clone needs it."""
-        store = self.stored.store
-        rows: list[dict[str, Any]] = [
-            {"name": name, "kind": "branch", "snapshot": head.snapshot_id, "timestamp": head.timestamp}
-            for name, head in storage.list_branches(store).items()
-        ]
-        rows += [
-            {
-                "name": tag.name,
-                "kind": "tag",
-                "snapshot": tag.snapshot_id,
-                "timestamp": tag.timestamp,
-                "expires": tag.expires,
-                "holder": tag.holder,
-            }
-            for tag in storage.list_tags(store)
-        ]
-        return pa.Table.from_pylist(rows, REFS_SCHEMA)
+    def history(self) -> pa.Table:
+        """List the commits of this branch, newest first."""
+        return history_table(self.stored)

@@ -14,7 +14,7 @@ from fuse_index.export.keep_up import check_exports
 from fuse_index.expressions.serialize import decode_term
 from fuse_index.ingest import arrow_input
 from fuse_index.ingest.schema_merge import indexes_on_columns
-from fuse_index.table.indexes import IndexesMixin
+from fuse_index.table.indexes import IndexesMixin, rebuild_index
 from fuse_index.table.read import ReadMixin
 from fuse_storage import Schema, SchemaChange, Snapshot
 
@@ -163,7 +163,7 @@ class SchemaMixin(ReadMixin, IndexesMixin):
         transaction.evolve_schema(step, depends_on_indexes=indexes is not None)
         self._move_to(transaction.commit(operation, summary={"column": path}))
         for name in affected if indexes == "rebuild" else ():
-            self.rebuild_index(name)
+            rebuild_index(self, name)
         return self.snapshot
 
     def _indexes_on(self, path: str) -> list[str]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from fuse_index.handle import TableHandle
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.sources.formats import open_source
 from fuse_index.sources.renew import renew_files
 from fuse_index.sources.sync import SyncResult, sync_table
-from fuse_index.table.indexes import IndexesMixin
+from fuse_index.table.indexes import refresh_indexes
 from fuse_storage import InvalidArgument, Snapshot, SourceVersion, adopt_files
 
 
-class SourcesMixin(IndexesMixin):
+class SourcesMixin(TableHandle):
     """The part of ``fuse_index.Table`` that follows a source."""
 
     def sync(
@@ -43,7 +44,7 @@ class SourcesMixin(IndexesMixin):
             done, result = sync_table(head, source, to, progress, reread)
         self._move_on(head, done)
         if indexes and result.added_files:
-            self.refresh_index()
+            refresh_indexes(self)
         return result
 
     def convert(self) -> Snapshot:

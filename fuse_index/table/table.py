@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,9 +18,6 @@ from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.handle import resolve_predicate
 from fuse_index.hot.producer import Producer
 from fuse_index.indexes.inputs import resolve_term
-from fuse_index.operations.advise import AdviceMixin
-from fuse_index.operations.compact import CompactionMixin
-from fuse_index.operations.recluster import ReclusteringMixin
 from fuse_index.predicate import Column, Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
@@ -27,7 +25,9 @@ from fuse_index.query.search import SearchRequest, ranked_search
 from fuse_index.sql.parse import parse_aggregate
 from fuse_index.statements.mixin import StatementsMixin
 from fuse_index.table.arguments import check_public_methods
-from fuse_index.table.inspect import InspectionMixin
+from fuse_index.table.former_names import former_method
+from fuse_index.table.inspection.inspect import Inspect
+from fuse_index.table.maintenance import Maintenance
 from fuse_index.table.read import ReadMixin
 from fuse_index.table.refs import RefsMixin
 from fuse_index.table.schema import SchemaMixin
@@ -43,13 +43,9 @@ class Table(
     ReadMixin,
     SourcesMixin,
     StatementsMixin,
-    CompactionMixin,
     ChangesMixin,
     ClusteringMixin,
-    ReclusteringMixin,
     TierMixin,
-    InspectionMixin,
-    AdviceMixin,
     ExportMixin,
 ):
     """One snapshot of a table, and the way to its next one.
@@ -58,10 +54,28 @@ class Table(
     or keys is a Conflict with commits after that snapshot that matter to it (appends never are). A commit through a
     handle moves it to the snapshot that the commit made, ``refresh`` to the head. Compaction, clustering and indexes
     are about what is there by then. ``pinned``: it was opened at an older state, and stays there.
+
+    ``table.inspect`` shows metadata, ``table.maintenance`` is upkeep; rows, columns, indexes, branches and tags are
+    here.
     """
 
     def __repr__(self) -> str:
         return f"Table({self.stored.store.url!r}, branch={self.stored.branch!r}, snapshot={self.snapshot.id!r})"
+
+    @property
+    def inspect(self) -> Inspect:
+        """What there is to see of the table's metadata: commits, blocks, columns, indexes, partitions and refs."""
+        return Inspect(self)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """Upkeep of the table: ``compact``, ``recluster``, ``tier``, ``vacuum``, and indexes kept and verified."""
+        return Maintenance(self)
+
+    if not TYPE_CHECKING:  # so that mypy knows what is no longer there
+
+        def __getattr__(self, name: str) -> Callable[..., Any]:
+            return former_method(self, name)
 
     def _move_on(self, head: StoredTable, done: StoredTable) -> Snapshot:
         snapshot = super()._move_on(head, done)

@@ -8,12 +8,10 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 import fuse_storage as storage
-from fuse_index.handle import TableHandle
-from fuse_index.hot.tier import TierJob, tier_table
+from fuse_index.handle import TableHandle, writable_head
+from fuse_index.hot.tier import TierJob
 from fuse_index.indexes.builder import index_builders
-from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.table.arguments import parse_duration
-from fuse_storage import Snapshot
 
 TAIL_VIEW_SCHEMA = pa.schema(
     [
@@ -40,7 +38,7 @@ class Tail:
 
 
 class TierMixin(TableHandle):
-    """The part of ``fuse_index.Table`` that moves hot rows into indexed blocks."""
+    """The part of ``fuse_index.Table`` that counts the states of a branch and what is not tiered of them."""
 
     @property
     def version(self) -> int:
@@ -55,23 +53,12 @@ class TierMixin(TableHandle):
         times = storage.tail_times(self.stored.store, self.snapshot)
         return Tail(found.commits, found.blocks, found.rows, found.bytes, min(times), max(times))
 
-    def tier(
-        self,
-        min_age: timedelta | str | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> Snapshot:
-        """Move the tail, or its commits older than ``min_age``, into blocks that are sorted and indexed.
 
-        ``min_age``: a timedelta, or text such as ``"10s"``. ``progress`` is told how many hot blocks are done, and of
-        how many. Nothing is committed if there is nothing to move, and it does not matter how many do it at once.
-        Raises StorageError.
-        """
-        age = parse_duration(min_age, "min_age") if isinstance(min_age, str) else min_age
-        head = self._writable_head()
-        return self._move_on(head, tier_table(head, self.host, age, progress))
+def start_tiering(table: TableHandle, min_age: timedelta | str | None = None) -> TierJob:
+    """Start tiering of a table's head as a job, whose tasks Spark's executors may run.
 
-    def tiering(self, min_age: timedelta | str | None = None) -> TierJob:
-        """Start ``tier`` as a job of tasks, which Spark's executors run; see ``RewriteJob``. Raises as ``tier``."""
-        age = parse_duration(min_age, "min_age") if isinstance(min_age, str) else min_age
-        head = self._writable_head()
-        return TierJob(head, index_builders(head.snapshot, self.host), age)
+    Raises InputError for a text that is no duration, ReadOnly.
+    """
+    age = parse_duration(min_age, "min_age") if isinstance(min_age, str) else min_age
+    head = writable_head(table)
+    return TierJob(head, index_builders(head.snapshot, table.host), age)

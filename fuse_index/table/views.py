@@ -17,19 +17,19 @@ from fuse_index.table.tier import TAIL_VIEW_SCHEMA
 
 
 def _clustering_table(table: Table) -> pa.Table:
-    return table.clustering().to_arrow() if table.snapshot.cluster_ids else CLUSTERING_SCHEMA.empty_table()
+    return table.inspect.clustering().to_arrow() if table.snapshot.cluster_ids else CLUSTERING_SCHEMA.empty_table()
 
 
 METADATA_VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
-    "snapshots": lambda table: table.snapshots(),
-    "segments": lambda table: table.segments(),
-    "blocks": lambda table: table.blocks(),
-    "partitions": lambda table: table.partitions(),
-    "columns": lambda table: table.columns(),
-    "statistics": lambda table: table.statistics(),
-    "indexes": lambda table: table.indexes(),
+    "snapshots": lambda table: table.inspect.snapshots(),
+    "segments": lambda table: table.inspect.segments(),
+    "blocks": lambda table: table.inspect.blocks(),
+    "partitions": lambda table: table.inspect.partitions(),
+    "columns": lambda table: table.inspect.columns(),
+    "statistics": lambda table: table.inspect.statistics(),
+    "indexes": lambda table: table.inspect.indexes(),
     "clustering": _clustering_table,
-    "refs": lambda table: table.refs(),
+    "refs": lambda table: table.inspect.refs(),
     "tail": lambda table: pa.Table.from_pylist([asdict(table.tail)], TAIL_VIEW_SCHEMA),
 }
 """All views of a table's metadata, by name."""

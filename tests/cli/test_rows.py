@@ -4,6 +4,7 @@ import gzip
 import time
 
 import fuse_index as fuse
+from fuse_index.table.maintenance import Maintenance
 from fuse_storage import StorageError
 
 
@@ -111,19 +112,19 @@ def test_properties_are_set_and_removed(run, people):
 
 def test_a_job_that_tiers_goes_on_after_what_stood_in_its_way(run, people, monkeypatch):
     fuse.open_table(people).append([{"id": 100, "name": "a", "city": "Oslo"}], hot=True)
-    real, refusals, pauses = fuse.Table.tier, [StorageError("the store gave no answer")], []
+    real, refusals, pauses = Maintenance.tier, [StorageError("the store gave no answer")], []
 
-    def tier(table, min_age):
+    def tier(maintenance, min_age):
         if refusals:
             raise refusals.pop()
-        return real(table, min_age)
+        return real(maintenance, min_age)
 
     def sleep(seconds):
         pauses.append(seconds)
         if len(pauses) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(fuse.Table, "tier", tier)
+    monkeypatch.setattr(Maintenance, "tier", tier)
     monkeypatch.setattr("fuse_index.cli.rows.time.sleep", sleep)
     told = run("tier", people, "--every", "30s", "--json")
 

@@ -80,7 +80,7 @@ def do(table: fuse.Table, step: str, what: Any) -> None:
     elif step == "property":
         table.set_properties({what: "nobody"})
     else:
-        table.tier()
+        table.maintenance.tier()
 
 
 def make() -> None:

@@ -53,7 +53,7 @@ def snapshots(amount: int) -> None:
     _expect(again.scan().count(), amount)
     _expect(again.scan(f"id = {amount - 1}", ["id"]).to_arrow().column("id").to_pylist(), [amount - 1])
     _expect(len(again.history()), amount + 2)
-    again.vacuum(dry_run=True)
+    again.maintenance.vacuum(dry_run=True)
     erase(again.stored.store)
 
 
@@ -100,8 +100,8 @@ def branches(amount: int) -> None:
     for number in range(amount):
         table.branch(f"b{number}")
         table.tag(f"t{number}")
-    _expect(table.refs().num_rows, 2 * amount + 1)
-    table.vacuum(dry_run=True)
+    _expect(table.inspect.refs().num_rows, 2 * amount + 1)
+    table.maintenance.vacuum(dry_run=True)
     erase(open_store(table.stored.store.url))
 
 

@@ -147,7 +147,7 @@ def _append(table: fuse.Table, number: int, hot: bool | None = None) -> None:
 
 def _append_and_tier(table: fuse.Table, number: int) -> None:
     _append(table, number, hot=True)
-    table.tier()
+    table.maintenance.tier()
 
 
 def _new_rows(number: int) -> list[dict[str, Any]]:
@@ -207,9 +207,11 @@ OPERATIONS = [
         "merge", lambda table, n: table.merge([row(3, n + 1), row(1_000 * (n + 1) + 500, n + 1)], on=["id"]), _merged
     ),
     Operation("overwrite", lambda table, n: table.overwrite([_replacement(n)], f"grp = {n % GROUPS}"), _overwritten),
-    Operation("compact", lambda table, _: table.compact()),
+    Operation("compact", lambda table, _: table.maintenance.compact()),
     Operation(
-        "recluster", lambda table, _: table.recluster(), prepare=lambda table, _: table.cluster_by(["grp", "id"])
+        "recluster",
+        lambda table, _: table.maintenance.recluster(),
+        prepare=lambda table, _: table.cluster_by(["grp", "id"]),
     ),
     Operation("cluster_by", lambda table, n: table.cluster_by(["id", "grp"] if n % 2 else None)),
     Operation("key_by", lambda table, n: table.key_by(["id"] if n % 2 else None)),
@@ -219,8 +221,8 @@ OPERATIONS = [
         prepare=lambda table, _: _drop_index_if_there(table, "late"),
     ),
     Operation("drop_index", lambda table, _: _drop_index_if_there(table, "by_id")),
-    Operation("rebuild_index", lambda table, _: table.rebuild_index("by_word")),
-    Operation("refresh_index", lambda table, _: table.refresh_index("by_word")),
+    Operation("rebuild_index", lambda table, _: table.maintenance.rebuild_index("by_word")),
+    Operation("refresh_index", lambda table, _: table.maintenance.refresh_index("by_word")),
     Operation("add_column", lambda table, n: table.add_column(f"c{n}", "string", default="x", nullable=False)),
     Operation(
         "drop_column",
@@ -241,7 +243,7 @@ OPERATIONS = [
     ),
     Operation("restore", _restored, prepare=lambda table, n: table.tag(f"t{n}")),
     Operation("clone", _clone),
-    Operation("vacuum", lambda table, _: table.vacuum(NOTHING_STAYS, force=True)),
+    Operation("vacuum", lambda table, _: table.maintenance.vacuum(NOTHING_STAYS, force=True)),
 ]
 
 

@@ -54,7 +54,7 @@ def hot(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]
 
 
 def tier(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]:
-    table.tier()
+    table.maintenance.tier()
     return {}
 
 
@@ -78,17 +78,19 @@ def update(table: fuse.Table, chance: random.Random, number: int) -> dict[str, A
 
 
 def compact(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]:
-    table.compact()
+    table.maintenance.compact()
     return {}
 
 
 def recluster(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]:
-    table.recluster()
+    table.maintenance.recluster()
     return {}
 
 
 def index(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]:
-    (table.rebuild_index if number % 3 == 0 else table.refresh_index)(chance.choice(["by_id", "by_grp"]))
+    (table.maintenance.rebuild_index if number % 3 == 0 else table.maintenance.refresh_index)(
+        chance.choice(["by_id", "by_grp"])
+    )
     return {}
 
 
@@ -103,7 +105,7 @@ def evolve(table: fuse.Table, chance: random.Random, number: int) -> dict[str, A
 
 def vacuum(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]:
     fuse_storage.maintenance.vacuum._COMMIT_ALLOWANCE = timedelta(seconds=SLACK)
-    table.vacuum(timedelta(seconds=PATIENCE), force=True)
+    table.maintenance.vacuum(timedelta(seconds=PATIENCE), force=True)
     time.sleep(1)
     return {}
 

@@ -27,7 +27,7 @@ def created(url: str | None = None, *kinds: object) -> fuse.Table:
 
 
 def coverage(table: fuse.Table, name: str = "x") -> tuple[int, int]:
-    (row,) = (row for row in table.indexes().to_pylist() if row["name"] == name)
+    (row,) = (row for row in table.inspect.indexes().to_pylist() if row["name"] == name)
     return row["blocks_indexed"], row["blocks"]
 
 

@@ -55,8 +55,8 @@ def test_a_crowd_loses_and_doubles_nothing(tmp_path):
     assert len({commit["version"] for commit in commits}) == len(commits)
     check_invariants(table.stored)
     for name in table.snapshot.definitions:
-        table.refresh_index(name)
-        assert table.verify_index(name).sound
+        table.maintenance.refresh_index(name)
+        assert table.maintenance.verify_index(name).sound
     readable = sum(is_readable(url, entry) for entry in table.stored.history())
     print(
         f"{len(commits)} commits that changed rows, {table.snapshot.version} in all, {readable} "

@@ -289,7 +289,7 @@ def test_what_a_build_gives_costs_no_row(method, form):
 
     Odd.answers = {}
     assert rows_and_reasons(table, "n >= 4")[0] == [4, 5]
-    assert table.indexes().column("blocks_indexed").to_pylist() == [3 if method == "roll_up" else 0]
+    assert table.inspect.indexes().column("blocks_indexed").to_pylist() == [3 if method == "roll_up" else 0]
 
 
 WRONG_DEFINITIONS = {

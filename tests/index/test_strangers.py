@@ -21,8 +21,8 @@ table.append(pa.table({"n": [(n * 7) % 40 for n in range(40)]}))
 made = plan_scan(table.stored, parse_predicate("n = 11", table.snapshot.schema), Engine(table.host), budget=0.5)
 (vote,) = (vote for vote in made.explanation.votes if vote.index == "x")
 print(json.dumps({"rows": int(made.blocks.row_counts.sum()), "reason": vote.reason, "detail": vote.detail,
-                  "indexed": table.indexes().column("blocks_indexed")[0].as_py(),
-                  "sound": None if kind == "hangs" else table.verify_index("x").sound}))
+                  "indexed": table.inspect.indexes().column("blocks_indexed")[0].as_py(),
+                  "sound": None if kind == "hangs" else table.maintenance.verify_index("x").sound}))
 """
 
 

@@ -158,7 +158,7 @@ def test_a_block_with_too_many_groups_keeps_no_state_and_is_scanned(sales):
     assert explanation.blocks.kept == 1
     assert any("10 groups, more than most_groups" in vote.detail for vote in explanation.votes)
     assert sales.aggregate(["n"], ["count(*)"]).num_rows == 10
-    assert sales.inspect_index("x")["contents"]["blocks_with_too_many_groups"] == 1
+    assert sales.inspect.index("x")["contents"]["blocks_with_too_many_groups"] == 1
 
 
 def test_sketches_need_their_library(sales, monkeypatch):

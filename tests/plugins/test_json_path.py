@@ -520,7 +520,7 @@ def test_an_index_on_old_blocks_is_sound_and_new_blocks_are_indexed_as_they_are_
     table.append(pa.table({"body": ['{"user":"new"}', "no json", None]}))
     table = fuse.open_table(table.stored.store.url)
 
-    assert table.verify_index("by_path").sound
+    assert table.maintenance.verify_index("by_path").sound
     assert table.explain(WHERE).to_dict()["blocks"] == {"total": 5, "kept": 1}
     assert table.scan(WHERE).to_arrow().to_pylist() == [{"body": '{"user":"u202","n":202}'}]
 
@@ -535,7 +535,7 @@ def test_a_damaged_payload_costs_time_and_is_named(table, how):
     assert table.scan(WHERE).count() == 1
     [vote] = [vote for vote in table.explain(WHERE).to_dict()["predicates"] if vote["index"] == "by_path"]
     assert vote["reason"] in ("CORRUPT", "PAYLOAD_MISSING")
-    assert not table.verify_index("by_path").sound
+    assert not table.maintenance.verify_index("by_path").sound
 
 
 @pytest.mark.parametrize(
@@ -560,7 +560,7 @@ def test_a_deep_document_is_indexed_with_its_neighbours(tmp_path):
     for depth in (250, 300, 999, 1001, 100_000):
         table.append(pa.table({"body": [f'{{"b": {"[" * depth}{"]" * depth}, "a": "deep"}}', '{"a": "x"}']}))
 
-    assert table.inspect_index("paths")["contents"]["documents"] == 10
+    assert table.inspect.index("paths")["contents"]["documents"] == 10
     assert table.explain("get_json_object(body, '$.a') = 'y'").to_dict()["blocks"]["kept"] == 0
     assert table.scan("get_json_object(body, '$.a') = 'deep'").count() == 3
 
@@ -591,4 +591,4 @@ def test_many_names_are_not_listed(tmp_path):
     table.append(pa.table({"body": [f'{{"name{row}": 1, "x": {{"y": {row}}}}}' for row in range(200)]}))
 
     assert table.scan("get_json_object(body, '$.name199') = '1'").count() == 1
-    assert set(table.inspect_index("paths")["contents"]["paths"]) == {"$.x.y"}
+    assert set(table.inspect.index("paths")["contents"]["paths"]) == {"$.x.y"}

@@ -82,7 +82,7 @@ class IndexRequests:
         """The words for an index that there is not, which name near ones."""
         _, table = self.names.open_to_change(request)
         try:
-            table.inspect_index(request["index"])
+            table.inspect.index(request["index"])
         except DefinitionError as missing:
             return json.dumps(f"DefinitionError: {missing}").encode()
         return json.dumps(f"index {request['index']!r} was just created").encode()

@@ -57,15 +57,15 @@ def _snapshot(table: Table) -> pa.Table:
 
 def _build(call: ProcedureCall, rebuild: bool) -> pa.Table:
     table, index = call.table_to_change(), call["index"]
-    chosen = [index] if index is not None else [row["name"] for row in table.indexes().to_pylist()]
+    chosen = [index] if index is not None else [row["name"] for row in table.inspect.indexes().to_pylist()]
     for name in chosen:
         build_index(call.spark, call.reference().url, name, rebuild, **call.job())
-    rows = call.table().indexes()
+    rows = call.table().inspect.indexes()
     return rows.filter(pa.array([name in chosen for name in rows.column("name").to_pylist()], pa.bool_()))
 
 
 def _verify_index(call: ProcedureCall) -> pa.Table:
-    found = call.table().verify_index(call["index"], call["blocks"])
+    found = call.table().maintenance.verify_index(call["index"], call["blocks"])
     return pa.Table.from_pylist([found.to_dict()], _VERIFICATION_SCHEMA)
 
 
@@ -85,7 +85,7 @@ def _recluster(call: ProcedureCall) -> pa.Table:
 
 
 def _vacuum(call: ProcedureCall) -> pa.Table:
-    found = call.table_to_change().vacuum(
+    found = call.table_to_change().maintenance.vacuum(
         call["retention"],
         call["keep"],
         dry_run=call["dry_run"],
@@ -116,7 +116,7 @@ def _refs_after(change: Callable[[Table, ProcedureCall], object]) -> Callable[[P
     def run(call: ProcedureCall) -> pa.Table:
         table = call.table_to_change()
         change(table, call)
-        return table.refs()
+        return table.inspect.refs()
 
     return run
 
@@ -124,11 +124,11 @@ def _refs_after(change: Callable[[Table, ProcedureCall], object]) -> Callable[[P
 def _tag(call: ProcedureCall) -> pa.Table:
     table, expires = call.table(call["at"]), call["expires"]
     table.tag(call["name"], None if expires is None else parse_time_or_duration(expires, "expires"))
-    return table.refs()
+    return table.inspect.refs()
 
 
 def _branch(call: ProcedureCall) -> pa.Table:
-    return call.table(call["at"]).branch(call["name"]).refs()
+    return call.table(call["at"]).branch(call["name"]).inspect.refs()
 
 
 def _clone(call: ProcedureCall) -> pa.Table:
@@ -291,7 +291,9 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
         [Parameter("query", "its text")],
         lambda call: pa.table({"explanation": str(explain_query(call.spark, call["query"] or "")).splitlines()}),
     ),
-    "suggest": Procedure("Which columns want an index or clustering", [_TABLE], lambda call: call.table().suggest()),
+    "suggest": Procedure(
+        "Which columns want an index or clustering", [_TABLE], lambda call: call.table().inspect.suggest()
+    ),
     "history": Procedure("The commits of a table", [_TABLE], lambda call: call.table().history()),
     "name_history": Procedure("What was done to a name", [_TABLE], _name_history),
 }

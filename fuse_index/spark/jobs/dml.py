@@ -18,6 +18,7 @@ import pyarrow as pa
 from fuse_index.after_commit import after_commit
 from fuse_index.indexes.builder import recorded_warnings
 from fuse_index.indexes.registry import Host, PluginWarning
+from fuse_index.operations.compact import start_compaction
 from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.recluster import (
     DEFAULT_PASSES,
@@ -26,6 +27,7 @@ from fuse_index.operations.recluster import (
     ReclusterCallback,
     ReclusterStep,
     recluster_steps,
+    start_reclustering,
 )
 from fuse_index.operations.rewrite_job import RewriteJob, RewriteOutcome, RewriteTask
 from fuse_index.operations.row_edits import stage_rows
@@ -40,11 +42,11 @@ from fuse_index.spark.source.task_rows import RowWrite, TaskRows
 from fuse_index.spark.workers import map_in_workers
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
+from fuse_index.table.tier import start_tiering
 from fuse_storage import StagedSegment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
 
 _Job = TypeVar("_Job", bound=RewriteJob)
 _Answer = TypeVar("_Answer")
@@ -158,9 +160,9 @@ def map_tasks(rows: DataFrame, write: Callable[[Iterator[pa.RecordBatch]], Seale
 
 @check_arguments
 def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
-    """Join small blocks and segments; see ``Table.compact``."""
+    """Join small blocks and segments; see ``Maintenance.compact``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    run_dml_job(spark, lambda: to.open().compacting(), to.task_count)
+    run_dml_job(spark, lambda: start_compaction(to.open()), to.task_count)
 
 
 @check_arguments
@@ -173,9 +175,9 @@ def tier(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Move hot rows, or those older than ``min_age``, into sorted, indexed blocks; see ``Table.tier``."""
+    """Move hot rows, or those older than ``min_age``, into sorted, indexed blocks; see ``Maintenance.tier``."""
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    run_dml_job(spark, lambda: to.open().tiering(min_age), to.task_count)
+    run_dml_job(spark, lambda: start_tiering(to.open(), min_age), to.task_count)
 
 
 @check_arguments
@@ -192,7 +194,7 @@ def recluster(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Sort blocks that overlap by the clustering key; see ``Table.recluster``.
+    """Sort blocks that overlap by the clustering key; see ``Maintenance.recluster``.
 
     Each task sorts a group of blocks that has none in common with another's, and the groups of a round are one commit.
     So executors need the memory of a step for each task that they run at a time.
@@ -201,14 +203,12 @@ def recluster(
 
     def report(steps: Sequence[Sequence[int]]) -> None:
         nonlocal step_count
-        for step in (ReclusterStep(*numbers) for numbers in steps):
-            step_count += 1
+        for step_count, numbers in enumerate(steps, step_count + 1):
             if progress is not None:
-                progress(replace(step, number=step_count))
+                progress(replace(ReclusterStep(*numbers), number=step_count))
 
-    run_dml_job(
-        spark, lambda: to.open().reclustering(depth, step_blocks, step_bytes, passes), task_slots(spark), report
-    )
+    bounds = depth, step_blocks, step_bytes, passes
+    run_dml_job(spark, lambda: start_reclustering(to.open(), *bounds), task_slots(spark), report)
 
 
 _Plan = tuple[Sealed[_Job], list[Sealed[RewriteTask]] | None]

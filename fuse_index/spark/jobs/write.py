@@ -24,6 +24,7 @@ from fuse_index.spark.placement import active_session, is_connect, run_as_tasks,
 from fuse_index.spark.source.options import BATCH_WRITE_OPTIONS, STORE_PREFIX, TableLocation, parse_location
 from fuse_index.spark.workers import worker_problems_explained
 from fuse_index.table.arguments import check_arguments
+from fuse_index.table.indexes import plan_index_tasks
 from fuse_index.table.table import Table
 from fuse_storage import NotFound, PartitionSpec, is_keyed
 
@@ -159,7 +160,7 @@ def build_index(
 def _index_tasks(
     location: TableLocation, name: str, rebuild: bool, slots: int, host: Host | None
 ) -> list[Sealed[BuildTask]]:
-    tasks = Table(location.open(), host or Host.discover()).index_tasks(name, rebuild, slots)
+    tasks = plan_index_tasks(Table(location.open(), host or Host.discover()), name, rebuild, slots)
     return [Sealed(task) for task in tasks]
 
 

@@ -21,7 +21,7 @@ def test_each_commit_is_told_with_its_number_and_time() -> None:
     table.append([{"id": 8, "name": "hot"}])
     table.create_index("by_id", "bloom", ["id"])
     table.update("id = 3", {"name": "'b'"})
-    table.compact()
+    table.maintenance.compact()
     table.delete("id = 3")
 
     net, changes = table.changes(first), table.changes(first).by_commit()
@@ -48,7 +48,7 @@ def test_a_copy_by_key_follows_commit_by_commit() -> None:
     table.upsert([{"id": 2, "name": "b"}])
     table.delete_keys([{"id": 2}])
     table.upsert([{"id": 2, "name": "c"}, {"id": 5, "name": "d"}])
-    table.tier()
+    table.maintenance.tier()
     table.delete_keys([{"id": 7}])
     for preimages in (True, False):
         copy.delete("id IS NOT NULL")
@@ -63,7 +63,7 @@ def test_hot_rows_come_with_the_commit_that_tiers_them_for_who_leaves_the_tail_o
     table.append([{"id": n, "name": "a"} for n in range(8)], hot=False)
     for n in (20, 21):
         table.append([{"id": n, "name": "hot"}], hot=True)
-    table.tier()
+    table.maintenance.tier()
     tiered = table.version
     table.append([{"id": 30, "name": "hot"}], hot=True)
     base = fuse.open_table(table.stored.store, tail=False)

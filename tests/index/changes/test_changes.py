@@ -85,7 +85,7 @@ def test_what_keeps_rows_is_no_change(table):
     for row_id in range(40, 46):
         table.append(rows(row_id))
     since = table.snapshot.id
-    table.compact()
+    table.maintenance.compact()
     table.create_index("by_city", "bloom", ["city"])
     assert table.changes(since).count() == 0
     table.delete("id < 20")
@@ -101,7 +101,7 @@ def test_what_was_appended_and_compacted_is_read_once_and_not_compared(table):
     table.append(rows(50))
     between = table.snapshot
     table.add_column("note", "string")
-    table.compact()
+    table.maintenance.compact()
     table.append([{"id": 51, "city": "Rome", "n": 1, "note": "new"}])
     table.create_index("by_city", "bloom", ["city"])
 
@@ -307,7 +307,7 @@ def test_applied_to_the_rows_of_then_they_give_the_rows_of_now(seed):
                 lambda low=low: table.update(f"id >= {low}", {"n": draw.randrange(3)}),
                 lambda unique=unique: table.merge(unique, ["id"], matched=draw.choice(["update", "delete"])),
                 lambda low=low: table.overwrite(rows(low, low), f"id = {low}"),
-                lambda: table.compact(),
+                lambda: table.maintenance.compact(),
                 lambda: table.restore(draw.choice(list(known))),
             ]
         )()

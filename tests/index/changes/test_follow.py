@@ -108,7 +108,7 @@ def test_compactions_and_indexes_are_passed_over_unread():
     for row_id in range(1, 6):
         table.append(rows(row_id))
     table.create_index("by_city", "bloom", ["city"])
-    table.compact()
+    table.maintenance.compact()
     assert CommitStep(fuse.open_table(table.stored.store, at=first).stored, table.stored).row_counts.tolist() == [
         7
     ]  # no shortcut over several
@@ -120,7 +120,7 @@ def test_compactions_and_indexes_are_passed_over_unread():
     assert here.sequence == table.snapshot.sequence
     done = follower.initial_offset(table.stored)
     table.append(rows(17))
-    table.compact()
+    table.maintenance.compact()
     store = meter_requests(table.stored.store)
     assert followed(TableFollower(fuse.open_table(store).stored), done)[0] == [[[17]]]
     assert len({key for _, key, _ in store.reads if key.startswith("_b/")}) == 1
@@ -134,7 +134,7 @@ def test_reclustering_is_passed_over_unread():
         table.append(rows(row_id, 20 - row_id, 40 + row_id, 60 - row_id))
     start = TableFollower(table.stored).initial_offset(table.stored)
     before = table.stored.blocks().ids
-    table.recluster()
+    table.maintenance.recluster()
     assert set(table.stored.blocks().ids).isdisjoint(before)
     table.append(rows(7))
 
@@ -249,7 +249,7 @@ def test_every_appended_row_is_read_once(seed):
     for number in range(25):
         match draw.randrange(5):
             case 0:
-                table.compact()
+                table.maintenance.compact()
             case 1:
                 table.create_index(f"x{number}", "bloom", ["id"])
             case _:

@@ -48,12 +48,12 @@ def test_the_last_of_each_key_is_told_and_nothing_is_looked_up(
     table: fuse.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.upsert([row(number, "old") for number in range(50)])
-    table.tier()
+    table.maintenance.tier()
     table.upsert([row(1, "early")])
     since = table.snapshot.id
     table.upsert([row(1, "new"), row(2, "old"), row(3, "x")])
     table.delete_keys([{"id": each, "part": "p"} for each in (3, 4, 99)])
-    table.tier()
+    table.maintenance.tier()
     table.upsert([row(1, "newer"), row(99, "came"), row(1, "other", "q")])
     table.set_properties({"owner": "nobody"})
     table.delete_keys([{"id": 1, "part": "q"}])
@@ -75,7 +75,7 @@ def test_the_last_of_each_key_is_told_and_nothing_is_looked_up(
 
 def test_only_the_files_of_these_commits_are_read(table: fuse.Table) -> None:
     table.upsert([row(number, "old") for number in range(50)])
-    table.tier()
+    table.maintenance.tier()
     since = table.snapshot.id
     table.upsert([row(1, "new")])
     table.delete_keys([{"id": 4, "part": "p"}])
@@ -139,7 +139,7 @@ def test_a_copy_that_follows_step_by_step_is_the_table(table: fuse.Table, seed: 
         elif step == "r":
             table.restore(chance.choice(states).snapshot.id)
         else:
-            table.tier() if step == "t" else table.compact()
+            table.maintenance.tier() if step == "t" else table.maintenance.compact()
         states.append(fuse.open_table(table.stored.store))
     for _ in range(4):
         since, until = sorted(chance.sample(range(len(states)), 2))

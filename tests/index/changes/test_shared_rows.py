@@ -39,11 +39,11 @@ def _told(table: fuse.Table, since: str, **options: Any) -> list[tuple[str, int,
     return sorted((row["_change_type"], row["id"], row["n"]) for row in rows)
 
 
-@pytest.mark.parametrize("after", [lambda table: None, fuse.Table.tier], ids=["hot", "tiered"])
+@pytest.mark.parametrize("after", [lambda table: None, lambda table: table.maintenance.tier()], ids=["hot", "tiered"])
 def test_only_rows_that_later_ones_hide_are_compared(after: Callable[[fuse.Table], Any], hashed: list[int]) -> None:
     table = _create(primary_key=["id"])
     table.upsert(ROWS)
-    table.tier()
+    table.maintenance.tier()
     since = table.snapshot.id
     table.upsert([{"id": 3, "n": 30}, {"id": 4, "n": 4}, {"id": 1203, "n": 31}, {"id": 9000, "n": 0}])
     table.delete_keys([700, 8000])
@@ -74,7 +74,7 @@ def test_rows_that_a_vector_hides_are_told_without_comparing_any(hashed: list[in
 def test_a_condition_is_asked_of_what_a_row_was_and_of_what_it_is() -> None:
     table = _create(primary_key=["id"])
     table.upsert(ROWS)
-    table.tier()
+    table.maintenance.tier()
     since = table.snapshot.id
     table.upsert([{"id": 3, "n": 30}, {"id": 14, "n": 1}, {"id": 25, "n": 6}])
 
@@ -99,7 +99,7 @@ def test_a_row_that_comes_again_elsewhere_is_no_change() -> None:
 def test_changes_are_counted_without_columns_and_beyond_what_memory_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     table = _create(primary_key=["id"])
     table.upsert(ROWS)
-    table.tier()
+    table.maintenance.tier()
     since = table.snapshot.id
     table.upsert([{"id": number, "n": 10} for number in range(0, 2000, 7)])
     expected = _told(table, since)

@@ -167,14 +167,14 @@ def test_a_report_tells_of_the_key_and_of_any_other_that_might_be():
         pa.table({"id": range(16), "at": [{"x": n % 2} for n in range(16)], "name": [f"n{n % 4}" for n in range(16)]})
     )
 
-    found = table.clustering()
+    found = table.inspect.clustering()
     assert (found.cluster_by, found.method, found.blocks, found.average_depth) == (("id", "at.x"), "linear", 4, 1.0)
     assert [order.name for order in found.orders] == ["id, at.x", "id", "at.x"]
     assert found.orders[2].overlaps.histogram == {4: 4}
     assert found.to_arrow().column("average_overlaps").to_pylist() == [0.0, 0.0, 3.0]
     assert found.to_dict()["orders"][0]["depth_histogram"] == [{"depth": 1, "blocks": 4}]
-    assert table.clustering(["name"]).maximum_depth == 4
-    curve = table.clustering(["id", "name"], "zorder")
+    assert table.inspect.clustering(["name"]).maximum_depth == 4
+    curve = table.inspect.clustering(["id", "name"], "zorder")
     assert (len(curve.orders), curve.average_depth, curve.average_overlaps, curve.maximum_depth) == (2, 2.5, 1.5, 4)
     assert "id: depth 1.00 on average, 1 at most; overlaps with 0.00" in str(found)
 
@@ -183,7 +183,7 @@ def test_what_is_no_key_is_said_and_an_empty_table_has_no_depth():
     table = fuse.create_table(f"memory://clustering-{uuid4().hex}", "id BIGINT, tags ARRAY<INT>")
 
     with pytest.raises(fuse.InputError, match=r"no clustering key: give it one with cluster_by"):
-        table.clustering()
+        table.inspect.clustering()
     for by, method, error in [
         (["tags"], None, "plain types"),
         (["idd"], None, "id"),
@@ -191,11 +191,11 @@ def test_what_is_no_key_is_said_and_an_empty_table_has_no_depth():
         ("id", None, "list"),
     ]:
         with pytest.raises((fuse.SchemaError, fuse.InputError), match=error):
-            table.clustering(by, method)
+            table.inspect.clustering(by, method)
     for method in ("hilbert", "snake"):
         with pytest.raises(fuse.InvalidArgument, match=method):
-            table.clustering(["id"], method)
-    found = table.clustering(["id"])
+            table.inspect.clustering(["id"], method)
+    found = table.inspect.clustering(["id"])
     assert (found.blocks, found.average_depth, found.maximum_depth, found.orders[0].overlaps.histogram) == (
         0,
         0.0,

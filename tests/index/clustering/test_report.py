@@ -33,11 +33,11 @@ def test_an_append_is_sorted_by_the_key_and_its_blocks_are_equally_filled():
     table.append(drawn(35))
 
     assert table.scan().to_arrow().column("id").to_pylist() == list(range(35))
-    assert table.blocks().column("rows").to_pylist() == [9, 9, 9, 8]
-    assert table.clustering().average_depth == 1.0
-    assert table.indexes().column("blocks_indexed").to_pylist() == [4]
+    assert table.inspect.blocks().column("rows").to_pylist() == [9, 9, 9, 8]
+    assert table.inspect.clustering().average_depth == 1.0
+    assert table.inspect.indexes().column("blocks_indexed").to_pylist() == [4]
     table.append(drawn(10))
-    assert table.clustering().maximum_depth == 2
+    assert table.inspect.clustering().maximum_depth == 2
 
 
 def test_what_does_not_fit_into_memory_is_sorted_in_runs():
@@ -48,7 +48,7 @@ def test_what_does_not_fit_into_memory_is_sorted_in_runs():
     ids = table.scan().to_arrow().column("id").to_pylist()
     falls = sum(after < before for before, after in pairwise(ids))
     assert sorted(ids) == list(range(100))
-    assert 1 < table.clustering().maximum_depth <= falls + 1 < 10
+    assert 1 < table.inspect.clustering().maximum_depth <= falls + 1 < 10
 
 
 def test_rows_are_ordered_as_spark_orders_them():
@@ -71,7 +71,7 @@ def test_along_a_curve_blocks_are_narrow_in_every_column(method):
     order = np.random.default_rng(5).permutation(len(cells))
     table.append(pa.table({"id": [cells[n][0] for n in order], "at": [{"x": cells[n][1]} for n in order]}))
 
-    assert [each.overlaps.average_depth for each in table.clustering().orders] == [8.0, 8.0]
+    assert [each.overlaps.average_depth for each in table.inspect.clustering().orders] == [8.0, 8.0]
     assert table.explain("id = 3").to_dict()["blocks"] == {"total": 64, "kept": 8}
     assert table.explain("at.x = 3000").to_dict()["blocks"] == {"total": 64, "kept": 8}
 
@@ -79,7 +79,7 @@ def test_along_a_curve_blocks_are_narrow_in_every_column(method):
 def test_a_key_is_chosen_changed_and_given_up_without_a_row_being_written():
     table = made()
     table.append(drawn(40))
-    blocks = table.blocks()
+    blocks = table.inspect.blocks()
 
     assert table.cluster_by(["at.x", "id"], "hilbert").cluster_by == ("at.x", "id")
     assert (table.snapshot.operation, table.snapshot.summary["method"]) == ("cluster by", "hilbert")
@@ -95,7 +95,7 @@ def test_a_key_is_chosen_changed_and_given_up_without_a_row_being_written():
     table.cluster_by(None)
     assert table.snapshot.cluster_by == ()
     table.drop_column("name")
-    assert table.blocks() == blocks
+    assert table.inspect.blocks() == blocks
     table.restore(same.id)
     assert (table.snapshot.cluster_by, table.snapshot.cluster_method) == (("at.x", "id"), "hilbert")
     check_invariants(table.stored)

@@ -134,8 +134,13 @@ class Life:
 
     def tend(self) -> str:
         table = self.handle(fresh=True).table
-        chosen = self.chance.choice([table.tier, table.compact, lambda: table.create_index("by_id", "bloom", ["id"])])
-        if chosen == table.tier or chosen == table.compact or "by_id" not in table.indexes()["name"].to_pylist():
+        steps = [
+            table.maintenance.tier,
+            table.maintenance.compact,
+            lambda: table.create_index("by_id", "bloom", ["id"]),
+        ]
+        chosen = self.chance.choice(steps)
+        if chosen is not steps[-1] or "by_id" not in table.inspect.indexes()["name"].to_pylist():
             chosen()
         return "done"
 

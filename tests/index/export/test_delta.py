@@ -82,7 +82,7 @@ def test_delta_reads_what_we_read(table):
         (20, 29),
         (30, 39),
     ]
-    files = table.files()
+    files = table.inspect.files()
     assert duckdb.sql(f"SELECT sum(id) FROM read_parquet({files!r})").fetchall() == [(780,)]
 
 
@@ -123,7 +123,7 @@ def test_each_export_is_a_version(table):
     table.append([{"id": 60, "more": 1}])
     assert table.export_delta() == 3
     assert delta(table) == ours(table)
-    table.vacuum()
+    table.maintenance.vacuum()
     assert delta(table) == ours(table)
 
 
@@ -143,7 +143,7 @@ def test_a_clone_names_files_of_its_source(table, tmp_path):
 
     log = (tmp_path / "clone" / "_delta_log" / "00000000000000000000.json").read_text().splitlines()
     paths = [json.loads(line)["add"]["path"] for line in log if '"add"' in line]
-    assert [Path(unquote(urlsplit(path).path)) for path in paths] == [Path(name) for name in table.files()]
+    assert [Path(unquote(urlsplit(path).path)) for path in paths] == [Path(name) for name in table.inspect.files()]
 
 
 def test_what_delta_cannot_say_is_refused(table):

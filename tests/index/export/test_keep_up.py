@@ -38,7 +38,7 @@ def test_each_commit_is_exported(tmp_path: Path) -> None:
         lambda: table.append([{"id": n, "s": str(n)} for n in range(35)]),
         lambda: table.delete("id < 12"),
         lambda: table.update("id = 20", {"id": "-20"}),
-        lambda: table.compact(),
+        lambda: table.maintenance.compact(),
         lambda: table.create_index("by_s", "bloom", ["s"]),
         lambda: table.add_column("more", "INT"),
         lambda: command("delete", str(place), "--where", "id = 13"),

@@ -66,8 +66,8 @@ def test_every_step_in_the_life_of_a_table_is_seen(tmp_path: Path) -> None:
         lambda: table.move_column("name", first=True),
         lambda: table.delete("id < 10"),
         lambda: [table.append(late(n), hot=True) for n in (60, 61)] and table.delete("id = 60"),
-        lambda: table.append(late(62), hot=True) and table.tier(),
-        lambda: table.compact(),
+        lambda: table.append(late(62), hot=True) and table.maintenance.tier(),
+        lambda: table.maintenance.compact(),
         lambda: table.restore("then"),
         lambda: table.overwrite(rows(0, 12)),
         lambda: table.delete("id IS NOT NULL"),
@@ -85,15 +85,15 @@ def test_rows_of_a_keyed_table_are_seen_once(tmp_path: Path) -> None:
     table = fuse.create_table(tmp_path, "id BIGINT, n INT, s STRING", properties=properties, primary_key=["id"])
     for step in [
         lambda: table.upsert([{"id": n, "n": n, "s": "first"} for n in range(35)]),
-        lambda: table.tier(),
+        lambda: table.maintenance.tier(),
         lambda: table.upsert([{"id": n, "n": -n} for n in range(5, 15)]),
-        lambda: table.tier(),
+        lambda: table.maintenance.tier(),
         lambda: table.upsert([{"id": 7, "n": 70}, {"id": 8, "n": 80}]),
         lambda: table.delete("id < 20"),
         lambda: table.rename_column("s", "name"),  # an ordinary commit, which is exported with what the tail hides
         lambda: table.upsert([{"id": 8, "name": "again"}]),
-        lambda: table.compact(),
-        lambda: table.tier(),
+        lambda: table.maintenance.compact(),
+        lambda: table.maintenance.tier(),
     ]:
         step()
         table.refresh()

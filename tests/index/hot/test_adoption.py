@@ -46,7 +46,7 @@ def test_blocks_that_compaction_leaves_alone_are_indexed_where_they_lie() -> Non
         table.append(rows(start, count))
     hot = files(table)
     store.reset()
-    table.tier()
+    table.maintenance.tier()
 
     assert sum(key.startswith("_b/") for _, key, _ in store.writes) == 1  # of the small ones
     after = files(table)
@@ -65,7 +65,7 @@ def test_of_two_blocks_of_the_same_rows_each_stays_a_block() -> None:
     for _ in range(2):
         table.append(rows(0, 50))
     hot = files(table)
-    table.tier()
+    table.maintenance.tier()
 
     assert files(table) == hot
     assert ids(table) == sorted([*range(50), *range(50)])
@@ -77,7 +77,7 @@ def test_where_rows_have_an_order_those_that_came_in_it_stay(is_sorted: bool) ->
     for start in (0, 50):
         table.append(rows(start, 50) if is_sorted else rows(start, 50).take(list(range(49, -1, -1))))
     hot = files(table)
-    table.tier()
+    table.maintenance.tier()
 
     assert (files(table) == hot) == is_sorted
     assert all(key.startswith("_h/" if is_sorted else "_b/") for key in files(table))
@@ -88,7 +88,7 @@ def test_rows_that_were_written_for_other_columns_are_written_anew() -> None:
     table = make(f"memory://{uuid.uuid4().hex}")
     table.append(rows(0, 50))
     table.add_column("more", "int", default=5)
-    table.tier()
+    table.maintenance.tier()
 
     assert all(key.startswith("_b/") for key in files(table))
     assert table.aggregate([], ["sum(more)"]).to_pylist() == [{"sum(more)": 250}]
@@ -100,7 +100,7 @@ def test_what_stays_where_it_lies_outlives_vacuums_and_is_cloned_and_recovered(t
         table.append(rows(start, 50))
     for start in (100, 102):
         table.append(rows(start, 2))
-    table.tier()
+    table.maintenance.tier()
     kept = {key for key in files(table) if key.startswith("_h/")}
     store = Aged(open_store(str(tmp_path / "t")))
     store.age()
@@ -131,7 +131,7 @@ def test_tiering_reads_no_list_of_the_base_s_blocks_and_writes_one_of_its_own(tm
     found = fuse.open_table(store)
     store.reset()
 
-    found.tier()
+    found.maintenance.tier()
 
     assert [key for _, key, _ in store.reads if key.startswith("_sg/")] == []
     assert len([key for _, key, _ in store.writes if key.startswith("_sg/")]) == 2, "blocks, and zones"

@@ -18,6 +18,8 @@ import pytest
 import fuse_index as fuse
 from fuse_index import InputError
 from fuse_index.statements.keyed_rows import KeyedRows
+from fuse_index.table.maintenance import Maintenance
+from fuse_index.table.tier import start_tiering
 from fuse_storage import Conflict, SchemaError, StoredTable, meter_requests, open_store
 from fuse_storage.hot_commit import append as hot_append
 from fuse_storage.primary_key import hidden_rows
@@ -173,11 +175,11 @@ class Walk:
         }
 
     def tier(self) -> None:
-        self.table.tier()
+        self.table.maintenance.tier()
         assert self.table.tail.blocks == 0
 
     def tier_from_an_older_plan(self) -> None:
-        job = self.table.tiering()
+        job = start_tiering(self.table)
         outcomes = [job.run(task) for task in job.plan_tasks()]
         self.upsert()
         while job.commit(outcomes):
@@ -185,13 +187,13 @@ class Walk:
         self.table.refresh()
 
     def compact(self) -> None:
-        self.table.compact()
+        self.table.maintenance.compact()
 
     def recluster(self) -> None:
-        self.table.recluster(depth=1)
+        self.table.maintenance.recluster(depth=1)
 
     def index(self) -> None:
-        self.table.refresh_index("names")
+        self.table.maintenance.refresh_index("names")
 
     def tag(self) -> None:
         self.table.tag(f"tag-{len(self.states)}-{uuid.uuid4().hex[:6]}")
@@ -261,7 +263,7 @@ def test_each_reader_sees_one_row_for_each_key_whatever_happened(url: str, seed:
     copy = walk.table.clone(f"{url}-copy")
     assert as_model(copy.scan().to_arrow()) == walk.model
     copy.upsert([{"id": 0, "part": "p0", "name": "mine", "n": 1}])
-    copy.tier()
+    copy.maintenance.tier()
     assert as_model(copy.scan().to_arrow()) == walk.model | {(0, "p0"): {"id": 0, "part": "p0", "name": "mine", "n": 1}}
 
 
@@ -276,9 +278,9 @@ WRITES: dict[str, Callable[[fuse.Table], Any]] = {
     "merge": lambda table: table.merge(ROWS, matched={"delete": "target.n = 1", "update": None}),
     "overwrite": lambda table: table.overwrite([*ROWS, {"id": 7, "name": "seven", "n": 1}]),
     "update": lambda table: table.update("n = 1", {"n": "7"}),
-    "tier": lambda table: table.tier(),
-    "compact": lambda table: table.compact(),
-    "recluster": lambda table: table.recluster(),
+    "tier": lambda table: table.maintenance.tier(),
+    "compact": lambda table: table.maintenance.compact(),
+    "recluster": lambda table: table.maintenance.recluster(),
     "restore": lambda table: table.restore(table.history().column("snapshot")[3].as_py()),
     "producer": lambda table: send(table),
     "set_properties": lambda table: table.set_properties({"hot_rows": 7}),
@@ -355,13 +357,10 @@ REFUSED: dict[str, tuple[Callable[[fuse.Table], Any], str]] = {
 }
 ROWS = [{"id": 5, "name": "five", "n": 1}, {"id": 500, "name": "more", "n": 2}]
 OTHERS = (
-    "partitions advise aggregate blocks "
-    "branch builders change_type changes changing clone cluster_by clustering columns "
-    "compacting convert count deleting diff drop_branch drop_column drop_index explain export_delta "
-    "export_iceberg fast_forward files head history index_tasks indexes inspect_index key_by lookup "
-    "merge_spec merging move_column overwriting producer rebuild_index reclustering recover refresh "
-    "refresh_index refs rename_column scan search segments set_comment set_default set_nullable snapshots "
-    "statistics suggest sync tag tiering to_arrow to_pandas to_polars untag updating vacuum verify_index"
+    "aggregate branch change_type changes changing clone cluster_by convert count deleting diff drop_branch "
+    "drop_column drop_index explain export_delta export_iceberg fast_forward head history key_by lookup merge_spec "
+    "merging move_column overwriting producer refresh rename_column scan search set_comment set_default "
+    "set_nullable sync tag to_arrow to_pandas to_polars untag updating"
 )
 
 
@@ -381,9 +380,9 @@ def made(url: str) -> fuse.Table:
     properties = {"block_rows": 40, "zone_rows": 10}
     table = fuse.create_table(url, "id INT, name STRING, n INT", primary_key=["id"], properties=properties)
     table.upsert([{"id": n, "name": f"old {n}", "n": n % 5} for n in range(100)])
-    table.tier()
+    table.maintenance.tier()
     table.delete_keys([3])
-    table.tier()
+    table.maintenance.tier()
     table.upsert([{"id": n, "name": f"new {n}", "n": n % 7} for n in range(50, 150, 3)])
     table.delete_keys([1, 2, 53])
     return table
@@ -417,9 +416,13 @@ def test_what_could_make_two_rows_of_one_key_is_refused_and_changes_nothing(keye
 
 
 def test_no_public_method_was_forgotten() -> None:
-    methods = {name for name, _ in inspect.getmembers(fuse.Table, inspect.isfunction) if not name.startswith("_")}
+    public = [
+        {name for name, _ in inspect.getmembers(owner, inspect.isfunction) if not name.startswith("_")}
+        for owner in (fuse.Table, Maintenance)
+    ]
 
-    assert methods - set(WRITES) - set(OTHERS.split()) == set()
+    assert public[0] - set(WRITES) - set(OTHERS.split()) == set()
+    assert public[1] - set(WRITES) == {"rebuild_index", "refresh_index", "vacuum", "verify_index"}
 
 
 def test_a_restore_in_the_same_transaction_is_no_leave_to_add_rows_behind_the_key(url: str) -> None:
@@ -471,7 +474,7 @@ def test_keys_are_of_any_exact_type(url: str, kind: str, values: list[Any]) -> N
     table = fuse.create_table(url, f"k {kind}, n INT", primary_key=["k"])
     for number in range(2):
         table.upsert([{"k": value, "n": number} for value in values])
-        table.tier()
+        table.maintenance.tier()
         table.upsert([{"k": value, "n": 7} for value in values[:1]])
         assert sorted(table.scan().to_arrow().column("n").to_pylist()) == [*[number] * (len(values) - 1), 7]
     found = table.lookup([*values[::-1], *values[:1]])
@@ -505,11 +508,11 @@ def test_tiering_keeps_to_partitions_of_columns_of_the_key(url: str) -> None:
     )
     for first in (0, 3):
         table.upsert([{"id": n, "day": n % 6, "n": n} for n in range(60) if n % 6 - first in (0, 1, 2)])
-    table.tier()  # of more partitions than a write may have
+    table.maintenance.tier()  # of more partitions than a write may have
     table.upsert([{"id": 6, "day": 0, "n": 7}, {"id": 6, "day": 1, "n": 7}])
-    table.tier()
+    table.maintenance.tier()
 
-    partitions = table.partitions().to_pylist()
+    partitions = table.inspect.partitions().to_pylist()
     assert [(each["partition"]["day"], each["rows"]) for each in partitions] == [
         (0, 10),
         (1, 11),
@@ -525,7 +528,7 @@ def test_keys_may_be_renamed(url: str) -> None:
     table = made(url)
     table.rename_column("id", "key")
     table.upsert([{"key": 5, "name": "x", "n": 0}])
-    table.tier()
+    table.maintenance.tier()
 
     assert table.lookup([5, 6]).column("name").to_pylist() == ["x", "old 6"]
     assert table.count("key = 5") == 1
@@ -535,7 +538,7 @@ def test_keys_of_several_columns_are_looked_up_together_from_base_and_tail(url: 
     """What is asked of the base is true on (1, b) and (2, a), too, whose rows there do not count any more."""
     table = fuse.create_table(url, "id INT, part STRING, n INT", primary_key=["id", "part"])
     table.upsert([{"id": n, "part": part, "n": 0} for n in (1, 2) for part in "ab"])
-    table.tier()
+    table.maintenance.tier()
     table.upsert([{"id": 1, "part": "b", "n": 1}])
     table.delete_keys([{"id": 2, "part": "a"}])
     keys = [{"id": n, "part": part} for n in (1, 2) for part in "ab"]
@@ -670,7 +673,7 @@ def test_one_table_s_changes_write_the_next(url: str) -> None:
     table.upsert([{"id": 7, "name": "x", "n": 1}, {"id": 901, "name": "y", "n": 1}])
     table.upsert([{"id": 7, "name": "z", "n": 2}, {"id": 8, "name": "old 8", "n": 3}])
     table.delete_keys([9, 10, 902])
-    table.tier()
+    table.maintenance.tier()
     told = table.changes(since).to_arrow()
     copy.apply(told)
 
@@ -721,18 +724,18 @@ def test_a_put_is_two_creates_and_no_read(url: str) -> None:
 
 def test_tiering_rewrites_no_block_of_the_base(url: str) -> None:
     table = made(url)
-    before = table.files()[: table.stored.segments().base_block_count]
+    before = table.inspect.files()[: table.stored.segments().base_block_count]
     table.upsert([{"id": n, "name": "x", "n": 1} for n in range(0, 100, 10)])
-    table.tier()
+    table.maintenance.tier()
 
-    assert set(before) <= set(table.files())
+    assert set(before) <= set(table.inspect.files())
     assert table.scan().to_arrow().num_rows == table.snapshot.row_count == table.count()
 
 
 def test_blocks_that_have_no_key_of_the_tail_are_not_read_for_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = fuse.create_table(url, "id INT, n INT", primary_key=["id"], properties={"block_rows": 10})
     table.upsert(pa.table({"id": np.arange(100, dtype="i4"), "n": np.zeros(100, "i4")}))
-    table.tier()
+    table.maintenance.tier()
     real, read = hidden_rows._KeyReader.find, list[str]()
 
     def find(self: Any, file: Any, keys: pa.Table) -> Any:
@@ -750,9 +753,9 @@ def test_blocks_that_have_no_key_of_the_tail_are_not_read_for_it(url: str, monke
 def test_an_explanation_tells_how_many_keys_the_tail_has_and_what_they_hide(url: str) -> None:
     table = fuse.create_table(url, "id INT, n INT", primary_key=["id"], properties={"block_rows": 10})
     table.upsert(pa.table({"id": np.arange(100, dtype="i4"), "n": np.zeros(100, "i4")}))
-    table.tier()
+    table.maintenance.tier()
     table.delete_keys([33])
-    table.tier()
+    table.maintenance.tier()
     table.upsert([{"id": 7, "n": 1}, {"id": 73, "n": 1}, {"id": 1000, "n": 1}])
     table.upsert([{"id": 7, "n": 2}, {"id": 33, "n": 2}])  # the base has no row of 33 that counts
     table.delete_keys([70, 2000])
@@ -762,7 +765,7 @@ def test_an_explanation_tells_how_many_keys_the_tail_has_and_what_they_hide(url:
         assert (tail["commits"], tail["blocks"], tail["keys"], tail["touched"]) == (3, 3, 6, 2)
         assert "3 hot commits to read; 6 keys, which hide rows of 2 tiered blocks" in str(told)
         assert "6 keys" in told._repr_html_()
-    table.tier()
+    table.maintenance.tier()
     assert "tail" not in table.explain().to_dict()
 
 
@@ -777,13 +780,13 @@ def test_a_tail_that_fills_up_is_tiered_by_its_writer(url: str) -> None:
 
 def test_a_snapshot_may_carry_deleted_keys_alone(url: str) -> None:
     table = made(url)
-    table.tier()
+    table.maintenance.tier()
     rows = table.count()
     table.delete_keys([5, 6])
     table.create_index("names", "bloom", ["name"])
 
     head = fuse.open_table(url)
     assert (head.tail.blocks, head.tail.rows, head.count()) == (1, 0, rows - 2)
-    head.tier()
+    head.maintenance.tier()
     assert (head.tail.blocks, head.count(), head.snapshot.row_count) == (0, rows - 2, rows - 2)
     check_invariants(head.stored)

@@ -63,7 +63,7 @@ def test_a_golden_table_is_written_on(name: str, tmp_path: Path) -> None:
     rows = list(golden.rows_by_version(TABLES[name]))[-1]
     table.append([{"id": 100, "day": "d5", "n": 1}])
     table.delete("id < 5")
-    table.tier()
+    table.maintenance.tier()
 
     assert sorted_rows(table.to_arrow().to_pylist()) == [
         *(row for row in rows if row["id"] >= 5),

@@ -53,7 +53,7 @@ def test_a_table_with_a_tail_answers_as_the_same_rows_tiered(url: str, where: st
         table.append(rows(start, 5))
     assert table.tail.rows == 30
     with_tail = fuse.open_table(url, version=table.version)
-    table.tier()
+    table.maintenance.tier()
     assert table.tail.rows == 0
     group = ["count(*)", "sum(id)", "max(name)", "min(x)"]
 
@@ -150,7 +150,7 @@ def test_a_job_that_does_not_keep_up_stops_writers(url: str) -> None:
 
     with pytest.raises(TailFull, match="5 rows of 5 hot commits"):
         table.append(rows(205, 1))
-    fuse.open_table(url).tier()
+    fuse.open_table(url).maintenance.tier()
     table.append(rows(205, 1))
 
     assert table.tail.commits == 1
@@ -176,11 +176,11 @@ def test_a_full_tail_refuses_no_version_that_an_application_has_committed(url: s
 def test_tiering_takes_old_commits_alone_and_leaves_what_came_meanwhile(url: str) -> None:
     table = make(url)
     table.append(rows(200, 5))
-    assert table.tier(min_age="1h").id == table.snapshot.id
+    assert table.maintenance.tier(min_age="1h").id == table.snapshot.id
     other = fuse.open_table(url)
     other.append(rows(205, 5))
 
-    table.tier()
+    table.maintenance.tier()
 
     assert fuse.open_table(url).tail.rows == 0
     assert ids(fuse.open_table(url).scan()) == list(range(210))
@@ -194,11 +194,11 @@ def test_commits_of_a_clock_that_is_ahead_are_tiered_too(url: str, monkeypatch: 
     monkeypatch.undo()
     table.append(rows(210, 5))
 
-    table.tier("1m")
+    table.maintenance.tier("1m")
     assert table.tail.rows == 15  # the first is young, and the others came after it
-    table.tier(timedelta(0))
+    table.maintenance.tier(timedelta(0))
     table.append(rows(215, 5))
-    table.tier("1m")
+    table.maintenance.tier("1m")
     assert table.tail.rows == 0
     assert ids(table.scan()) == list(range(220))
 
@@ -208,7 +208,7 @@ def test_of_two_tierers_one_wins_and_no_row_is_there_twice(url: str) -> None:
     table.append(rows(200, 5))
     table.append(rows(205, 5))
     first, second = fuse.open_table(url), fuse.open_table(url)
-    first.tier()
+    first.maintenance.tier()
 
     with pytest.raises(Conflict):
         run_job(tier.TierJob(second.stored, (), attempts=1))
@@ -225,7 +225,7 @@ def test_tiering_in_tasks_is_one_commit_of_full_blocks_and_takes_anew_what_other
     tasks = job.plan_tasks(8)
     assert [len(task.block_numbers) for task in tasks] == [6, 6]  # of blocks of 50 rows there are two and a bit
     outcomes = [job.run(task) for task in pickle.loads(pickle.dumps(tasks))]
-    fuse.open_table(url).tier()
+    fuse.open_table(url).maintenance.tier()
     table.refresh().append(rows(320, 3))
 
     assert job.commit(outcomes)  # to plan again
@@ -243,7 +243,7 @@ def test_changes_go_through_hot_commits_and_tiering(url: str) -> None:
     table.append(rows(200, 5))
     middle = table.snapshot.id
     table.append(rows(205, 5))
-    table.tier()
+    table.maintenance.tier()
     table.append(rows(210, 1))
 
     assert ids(table.changes(since)) == list(range(200, 211))
@@ -295,14 +295,14 @@ def test_compaction_and_indexes_leave_the_tail_to_tiering(url: str) -> None:
     for start in range(200, 210):
         table.append(rows(start, 1))
     table.create_index("by_name", "bloom", ["name"])
-    table.compact()
-    table.recluster()
+    table.maintenance.compact()
+    table.maintenance.recluster()
 
     assert table.tail.commits == 10
-    assert table.refresh_index("by_name").id == table.snapshot.id
+    assert table.maintenance.refresh_index("by_name").id == table.snapshot.id
     assert ids(table.scan("name = 'name 205'")) == [205]
-    table.tier()
-    assert [names for names in table.blocks().column("indexes").to_pylist() if names != ["by_name"]] == []
+    table.maintenance.tier()
+    assert [names for names in table.inspect.blocks().column("indexes").to_pylist() if names != ["by_name"]] == []
 
 
 CHANGES: dict[str, Any] = {
@@ -361,7 +361,7 @@ def test_a_change_of_rows_that_others_deleted_or_whose_columns_changed_is_a_conf
     table, other = fuse.open_table(url), fuse.open_table(url)
     other.append(rows(300, 1))
     later = fuse.open_table(url)
-    other.tier()
+    other.maintenance.tier()
     other.rename_column("x", "y")
     with pytest.raises(Conflict):
         later.delete("id = 300")

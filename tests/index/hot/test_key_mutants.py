@@ -19,6 +19,7 @@ from fuse_index.hot import tier_by_key
 from fuse_index.operations import compact
 from fuse_index.query import prefetch
 from fuse_index.statements.heap_rows import HeapRows
+from fuse_index.table.tier import start_tiering
 from fuse_storage.commit import transaction
 from fuse_storage.maintenance import diff
 from fuse_storage.metadata.block_frame import BlockFrame
@@ -52,7 +53,7 @@ class Life:
         return storage.key_schema_of(self.table.snapshot).arrow.empty_table()
 
     def tier(self) -> None:
-        self.table.tier()
+        self.table.maintenance.tier()
         self.check()
 
     def check(self) -> None:
@@ -66,9 +67,9 @@ def live() -> None:
     life = Life()
     life.put(0, *range(40))
     life.put(0, 5, 6, part=1)
-    life.tier()
+    life.maintenance.tier()
     life.delete(0, 1, 2)
-    life.tier()
+    life.maintenance.tier()
     since, before = life.table.snapshot.id, dict(life.model)
     life.put(2, 2, 5, 50)
     life.put(3, 5, 31)
@@ -78,21 +79,21 @@ def live() -> None:
     life.table.restore(version)
     life.model = model
     life.check()
-    life.table.compact()
+    life.table.maintenance.compact()
     life.check()
     told = life.table.changes(since).to_arrow().column("_change_type").to_pylist()
     assert told.count("update_postimage") == sum(before[key] != row for key, row in life.model.items() if key in before)
     assert (told.count("insert"), told.count("delete")) == (1, 1)
-    life.tier()
+    life.maintenance.tier()
     life.put(7, *range(10))
-    life.tier()
+    life.maintenance.tier()
     late = storage.stage_puts(life.table.stored, pa.table(late_row(1), life.table.schema), life.no_keys())
     life.put(2, 8)
     storage.commit_puts(life.table.refresh().stored, [late])  # whose file is the older one
     life.model[8, 0] = {"id": 8, "part": 0, "n": 1}
     life.table.refresh()
     life.check()
-    tiering = life.table.tiering()
+    tiering = start_tiering(life.table)
     outcomes = [tiering.run(task) for task in tiering.plan_tasks()]
     life.delete(8)
     assert not tiering.commit(outcomes)
@@ -113,7 +114,7 @@ def live_by_text() -> None:
     table = fuse.create_table(url, "id STRING, n INT", primary_key=["id"], properties={"block_rows": 4})
     keys = ["x" * 40 + letter for letter in "abcdefgh"] + ["\U0010ffff" * 12 + letter for letter in "ab"]
     table.upsert([{"id": key, "n": 0} for key in keys])
-    table.tier()
+    table.maintenance.tier()
     table.upsert([{"id": key, "n": 1} for key in keys[1::2]])
 
     assert table.count() == len(keys)

@@ -17,7 +17,7 @@ def url(tmp_path: Path) -> str:
     properties = {"block_rows": 500, "zone_rows": 100, "tiering": "job"}
     table = fuse.create_table(place, "id BIGINT, name STRING", primary_key=["id"], properties=properties)
     table.upsert([{"id": 2 * number, "name": f"old {number}"} for number in range(2000)])
-    table.tier()
+    table.maintenance.tier()
     table.upsert([{"id": number, "name": "new"} for number in (10, 1010, 2010, 9000)])
     table.delete_keys([3010])
     return place
@@ -62,7 +62,7 @@ def test_indexes_are_asked_where_statistics_leave_many_zones(tmp_path: Path, ord
     for batch in range(6):  # each of which lies between the same bounds if they are shuffled
         numbers = range(batch * 1000, (batch + 1) * 1000) if order == "sorted" else range(batch, 6000, 6)
         table.upsert([{"id": number} for number in numbers])
-        table.tier()
+        table.maintenance.tier()
     table, store = _cold(place)
 
     assert table.lookup([1501]).to_pylist() == [{"id": 1501}]

@@ -14,6 +14,7 @@ import fuse_index as fuse
 import fuse_storage as storage
 from fuse_index.hot import tier_heap
 from fuse_index.operations import dml_job
+from fuse_index.table.tier import start_tiering
 from fuse_storage.commit import draft, replace_blocks
 from fuse_storage.hot import chain, tail
 from fuse_storage.hot_commit import append as hot_append
@@ -58,14 +59,14 @@ def live(url: str) -> None:
     other = fuse.open_table(url)
     other.append(rows(13))
     known.append(13)
-    job = table.tiering()
+    job = start_tiering(table)
     outcomes = [job.run(task) for task in job.plan_tasks()]
     other.append(rows(15))
     known.append(15)
     assert not job.commit(outcomes)
     assert fuse.open_table(url).tail.rows == 1  # which came meanwhile
     assert ids(fuse.open_table(url)) == sorted(known)
-    table.tier()
+    table.maintenance.tier()
     with pytest.raises(fuse.Conflict):
         late.delete("id = 13 OR id = 20")
     assert ids(before) == sorted(set(known) - {11, 12, 13, 15})

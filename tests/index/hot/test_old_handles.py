@@ -99,7 +99,7 @@ def test_a_put_by_an_old_handle_sets_the_columns_that_it_has(
     CHANGES[change](table)
     fill(table)
     if tiers:
-        table.tier()
+        table.maintenance.tier()
     before = fuse.open_table(url).to_arrow()
     puts = [{"id": number, **dict.fromkeys(given, 50 + number)} for number in (1, 3)]
 
@@ -234,7 +234,7 @@ def test_a_partial_put_is_done_over_for_a_put_of_its_key_and_after_tiering(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, other = made(url), fuse.open_table(url)
-    acts = [lambda: other.upsert([{"id": 1, "a": 0, "b": 77}]), lambda: other.tier(), lambda: None]
+    acts = [lambda: other.upsert([{"id": 1, "a": 0, "b": 77}]), lambda: other.maintenance.tier(), lambda: None]
     calls = between(monkeypatch, lambda call: acts[call]())
 
     table.upsert([{"id": 1, "a": 9}])

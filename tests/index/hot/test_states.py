@@ -70,8 +70,8 @@ def test_without_the_tail_tiering_brings_rows_whatever_is_compacted_then(url: st
         table.append(rows(number), hot=False)
     table.append(rows(3))
     since = table.snapshot.id
-    table.tier()
-    table.compact()
+    table.maintenance.tier()
+    table.maintenance.compact()
     base = fuse.open_table(url, tail=False)
 
     assert base.diff(since).removed.blocks == 2
@@ -118,7 +118,7 @@ def test_rows_that_came_before_tiering_are_seen_though_their_commits_were_collec
     table = make(url)
     first, other = fuse.open_table(url, version=2).snapshot.id, fuse.open_table(url)
     other.append(rows(4))
-    other.tier()
+    other.maintenance.tier()
     for listed in list(other.stored.store.list("_refs/hot")):
         other.stored.store.delete([listed.key])
 
@@ -187,7 +187,7 @@ def test_a_state_in_memory_is_not_found_once_its_chain_was_collected() -> None:
     for number in range(4):
         table.append([{"id": number}])
     early = fuse.open_table(url, version=table.version - 2).snapshot.id
-    table.tier()
+    table.maintenance.tier()
     store = open_store(url)
     store.delete([file.key for file in store.list("_refs/hot")])
 

@@ -15,7 +15,7 @@ TIMEOUT_SECONDS = 60
 def test_threads_that_ask_at_once_both_get_an_answer(tmp_path: Path, other: str) -> None:
     table = fuse.create_table(str(tmp_path / "t"), "id BIGINT, v BIGINT", primary_key=["id"])
     table.upsert([{"id": number, "v": number} for number in range(10)])
-    table.tier()
+    table.maintenance.tier()
     table.upsert([{"id": 1, "v": 9}])
 
     def ask(what: str) -> None:

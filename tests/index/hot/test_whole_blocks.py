@@ -13,6 +13,7 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index.statements.delete_by_key import KeyedDelete
+from fuse_index.table.tier import start_tiering
 from fuse_storage import BlockReplacement, Conflict, InvalidArgument, MeteredStore, meter_requests, process_cache
 from fuse_storage.testing import check_invariants
 
@@ -42,7 +43,7 @@ def days(url: str, rows: int = 80, **properties: Any) -> fuse.Table:
     )
     table.create_index("numbers", "bloom", ["n"])
     table.upsert([row(number) for number in range(rows)])
-    table.tier()
+    table.maintenance.tier()
     return table
 
 
@@ -93,14 +94,14 @@ def test_a_delete_of_all_rows_reads_none(url: str) -> None:
     assert touched(store, "_b/", "_i/", "_h/", "_d/") == []
     assert (table.count(), table.snapshot.block_count, table.snapshot.summary["deleted_rows"]) == (0, 0, 80)
     table.upsert([row(3)])
-    table.tier()
+    table.maintenance.tier()
     assert as_model(table) == {(3, 3): row(3)}
 
 
 def test_bounds_of_other_columns_take_blocks_and_the_rest_by_key(url: str) -> None:
     made = fuse.create_table(url, "id INT, n INT", primary_key=["id"], properties={"block_rows": 10})
     made.upsert([{"id": number, "n": number // 5} for number in range(60)])
-    made.tier()
+    made.maintenance.tier()
     before = made.stored.blocks()
     table, store = counted(made)
     table.delete("n BETWEEN 1 AND 6")  # half of the first block, all of two, half of the fourth
@@ -141,7 +142,7 @@ def test_keys_of_a_day_are_read_only_of_blocks_that_may_have_one_of_the_tail(url
     assert table.snapshot.summary["deleted_rows"] == 41
     assert table.snapshot.summary["removed_blocks"] == 4
     assert as_model(table) == {key_of(each): each for each in map(row, range(160)) if each["day"] != 2}
-    table.tier()
+    table.maintenance.tier()
     assert table.count() == 120
     check_invariants(table.stored)
 
@@ -180,9 +181,9 @@ def world(marked: str, tail: str) -> tuple[fuse.Table, dict[int, Row]]:
     )
     model = {number: {"id": number, "n": int(number < 8 or (number < 16 and number % 2 == 0))} for number in range(24)}
     table.upsert(list(model.values()))
-    table.tier()
+    table.maintenance.tier()
     put_or_delete(table, model, MARKED[marked], None)
-    table.tier()
+    table.maintenance.tier()
     assert table.stored.blocks().has_all_rows.all() == (marked == "nothing")
     for n in TAILS[tail]:
         put_or_delete(table, model, list(KEYS.values()), n)
@@ -211,7 +212,7 @@ def test_a_small_world_is_what_a_dict_is(marked: str, tail: str) -> None:
     keys = table.changes(since, preimages=False).to_arrow().to_pylist()
     assert {each["id"] for each in keys} == {each["id"] for each in gone}
     check(fuse.open_table(table.stored.store))
-    table.tier()
+    table.maintenance.tier()
     check(table)
     assert fuse.open_table(table.stored.store, tail=False).count() == len(left)
 
@@ -241,17 +242,21 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], 
     assert not waiting
 
 
+def tier(table: fuse.Table) -> fuse.Snapshot:
+    return table.maintenance.tier()
+
+
 def tiered_after(*steps: Callable[[fuse.Table], Any]) -> Callable[[fuse.Table], Any]:
     def run(table: fuse.Table) -> None:
-        for step in (*steps, fuse.Table.tier):
+        for step in (*steps, tier):
             step(table.refresh())
 
     return run
 
 
 HARMLESS: dict[str, Callable[[fuse.Table], Any]] = {
-    "tiering": fuse.Table.tier,
-    "compaction": lambda table: table.set_properties({"block_rows": 100}) and table.compact(),
+    "tiering": tier,
+    "compaction": lambda table: table.set_properties({"block_rows": 100}) and table.maintenance.compact(),
     "an index": lambda table: table.create_index("others", "bloom", ["n"]),
     "a put of another day": lambda table: table.upsert([row(101)]),
     "a put of a key of another day": lambda table: table.upsert([row(1, 7)]),
@@ -261,7 +266,7 @@ HARMLESS: dict[str, Callable[[fuse.Table], Any]] = {
     "a put of a row that goes, which goes": lambda table: table.upsert([row(6, 7)]),
     "a put, and tiering": tiered_after(lambda table: table.upsert([row(1, 7), row(101)])),
     "a put of a row that goes, and tiering": tiered_after(lambda table: table.upsert([row(6, 7)])),
-    "tiering, and a put": lambda table: table.tier() and table.upsert([row(1, 7)]),
+    "tiering, and a put": lambda table: table.maintenance.tier() and table.upsert([row(1, 7)]),
 }
 HARMFUL: dict[str, Callable[[fuse.Table], Any]] = {
     "a new row of the day": lambda table: table.upsert([row(102)]),
@@ -291,9 +296,9 @@ def test_a_delete_goes_with_what_leaves_its_rows(
     expected = {key_of(each): each for each in map(row, range(42)) if each["day"] != 2 and each["id"] not in (1, 5, 40)}
     assert expected.items() <= wanted.items()
     assert table.snapshot.operation in ("delete", "tier", "delete keys")
-    assert 2 not in {each["partition"]["day"] for each in table.partitions().to_pylist()}
+    assert 2 not in {each["partition"]["day"] for each in table.inspect.partitions().to_pylist()}
     check_invariants(table.stored)
-    table.tier()
+    table.maintenance.tier()
     assert as_model(table) == wanted
 
 
@@ -319,7 +324,7 @@ def test_a_delete_whose_rows_were_tiered_meanwhile_reads_none_of_its_whole_block
 ) -> None:
     table, store = counted(whole_rows(url))
     other = fuse.open_table(url)
-    between(other.tier)
+    between(other.maintenance.tier)
     table.delete("day = 2")
 
     assert touched(store, "_b/") == []
@@ -332,7 +337,7 @@ def test_rows_of_whole_blocks_that_others_changed_are_found_by_key_alone(
     """Puts of a row that then is another, on which the condition is not true, where no partition keeps it in place."""
     table = fuse.create_table(url, "id INT, n INT", primary_key=["id"], properties={"block_rows": 5})
     table.upsert([{"id": number, "n": number // 5} for number in range(20)])
-    table.tier()
+    table.maintenance.tier()
     other = fuse.open_table(url)
     between(lambda: other.upsert([{"id": 7, "n": 2}]))
     with pytest.raises(Conflict, match="rows that this delete read were changed"):
@@ -346,7 +351,7 @@ def test_rows_of_whole_blocks_that_others_changed_are_found_by_key_alone(
 def test_tiering_that_was_planned_before_brings_no_row_back(url: str) -> None:
     table = days(url, rows=40)
     table.upsert([row(2, 7), row(42), row(43)])
-    job = table.tiering()
+    job = start_tiering(table)
     outcomes = [job.run(task) for task in job.plan_tasks()]
     table.delete("day = 2")
     left = as_model(table)
@@ -355,7 +360,7 @@ def test_tiering_that_was_planned_before_brings_no_row_back(url: str) -> None:
 
     assert as_model(table.refresh()) == left
     assert {key[1] for key in left} == {0, 1, 3}
-    table.tier()
+    table.maintenance.tier()
     assert as_model(table) == left
     check_invariants(table.stored)
 
@@ -399,6 +404,6 @@ def test_a_full_tail_refuses_keys_and_not_that_blocks_go(url: str) -> None:
     assert table.count() == 30
     with pytest.raises(fuse.TailFull):
         table.delete("day = 1")
-    table.tier()
+    table.maintenance.tier()
     table.delete("day = 1")
     assert table.count() == 20

@@ -65,7 +65,7 @@ def test_a_kind_that_fails_never_costs_a_row(kind):
         table.append(numbers())
 
     assert table.scan("n = 7").to_arrow().to_pydict() == {"n": [7]}
-    (row,) = table.indexes().to_pylist()
+    (row,) = table.inspect.indexes().to_pylist()
     assert (row["blocks_indexed"], row["blocks"], row["rows_indexed"], row["rows"]) == (0, 3, 0, 30)
 
 
@@ -78,7 +78,7 @@ def test_a_failing_roll_up_costs_no_index(kind):
 
     assert table.scan("n > 28").count() == 1
     assert table.explain("n > 28").blocks.kept == 1
-    assert table.indexes().column("blocks_indexed").to_pylist() == [3]
+    assert table.inspect.indexes().column("blocks_indexed").to_pylist() == [3]
 
 
 def test_a_roll_up_skips_whole_segments():
@@ -108,7 +108,7 @@ def test_strictly_an_append_and_a_build_fail_too():
         table.append(numbers(), strict=True)
     with pytest.warns(PluginWarning):
         table.append(numbers())
-    for build in (table.refresh_index, table.rebuild_index):
+    for build in (table.maintenance.refresh_index, table.maintenance.rebuild_index):
         with pytest.raises(IndexFault, match="no such luck"):
             build("x", strict=True)
 

@@ -11,10 +11,17 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index.errors import BuildError, IndexFault
-from fuse_index.indexes.builder import IndexBuilder, MissingBuilder, recorded_warnings, warn_of_unindexed
+from fuse_index.indexes.builder import (
+    IndexBuilder,
+    MissingBuilder,
+    index_builders,
+    recorded_warnings,
+    warn_of_unindexed,
+)
 from fuse_index.indexes.plugins import load_plugin
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations.build_index import run_build_task_in_worker
+from fuse_index.table.indexes import plan_index_tasks
 from fuse_storage import open_store
 from tests.index.strangers import ACME
 
@@ -40,13 +47,13 @@ def sent(value, monkeypatch):
 
 
 def test_a_builder_arrives_where_its_kind_is(table):
-    (builder,) = table.builders()
+    (builder,) = index_builders(table.snapshot, table.host)
 
     assert isinstance(pickle.loads(pickle.dumps(builder)), IndexBuilder)
 
 
 def test_a_builder_arrives_where_its_kind_is_not_and_says_who_lacks_what(table, monkeypatch):
-    (builder,) = table.builders()
+    (builder,) = index_builders(table.snapshot, table.host)
     arrived = sent(builder, monkeypatch)
 
     assert isinstance(arrived, MissingBuilder)
@@ -56,7 +63,7 @@ def test_a_builder_arrives_where_its_kind_is_not_and_says_who_lacks_what(table, 
 
 
 def test_strictly_it_is_an_error(table, monkeypatch):
-    strict = IndexBuilder(**{**vars(table.builders()[0]), "strict": True})
+    strict = IndexBuilder(**{**vars(index_builders(table.snapshot, table.host)[0]), "strict": True})
 
     with pytest.raises(IndexFault, match="acme-index"):
         sent(strict, monkeypatch).build(ROWS, np.array([0, 4]))
@@ -64,7 +71,7 @@ def test_strictly_it_is_an_error(table, monkeypatch):
 
 def test_rows_are_written_without_the_index_and_the_commit_says_so(table, monkeypatch):
     stored = table.stored
-    missing = sent(table.builders(), monkeypatch)
+    missing = sent(index_builders(table.snapshot, table.host), monkeypatch)
     with recorded_warnings() as texts, stored.writer(missing) as writer:
         writer.write(ROWS)
         staged = writer.finish()
@@ -90,7 +97,7 @@ def test_a_commit_whose_blocks_are_all_indexed_says_nothing(table):
 
 def test_a_build_where_the_kind_is_missing_is_an_error_that_names_the_distribution(table, monkeypatch):
     table.append(ROWS)
-    (task, *_) = table.index_tasks("x", rebuild=True)
+    (task, *_) = plan_index_tasks(table, "x", rebuild=True)
 
     with pytest.raises(BuildError, match=r"install acme-index 0.1 on every executor"):
         run_build_task_in_worker(sent(task, monkeypatch))

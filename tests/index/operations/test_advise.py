@@ -32,7 +32,7 @@ def filled(blocks: int = 20) -> fuse.Table:
 
 
 def advised(table: fuse.Table) -> dict[str, dict]:
-    return {row["column"]: row for row in table.suggest().to_pylist()}
+    return {row["column"]: row for row in table.inspect.suggest().to_pylist()}
 
 
 def test_each_column_is_judged_by_what_its_bounds_and_counts_tell():
@@ -67,7 +67,7 @@ def test_what_is_there_already_is_not_suggested():
         "an equality reads 100% of the blocks by their bounds, and index 'by_user' is on it",
     )
     table.cluster_by(["at.x"])
-    table.recluster()
+    table.maintenance.recluster()
     assert advised(table)["at.x"]["advice"] == "none"
 
 

@@ -36,7 +36,7 @@ def test_an_index_may_be_defined_now_and_built_later():
 
     assert coverage(table) == (0, 4)
     assert [vote.reason for vote in table.explain("n = 7").votes if vote.index == "x"] == ["BLOCK_NOT_INDEXED"]
-    table.refresh_index("x")
+    table.maintenance.refresh_index("x")
     assert coverage(table) == (4, 4)
 
 
@@ -53,15 +53,15 @@ def test_a_refresh_touches_only_the_blocks_that_lack_the_index():
     table = created()
     table.append(numbers())
     table.create_index("x", "values", ["n"])
-    old = set(table.blocks().column("location").to_pylist())
+    old = set(table.inspect.blocks().column("location").to_pylist())
     without = fuse.Table(table.stored, Host([min_max]))
     without.append(numbers(100))
     seen: list[tuple[int, int]] = []
     opened, store = counted(table)
 
-    opened.refresh_index("x", progress=lambda done, total: seen.append((done, total)))
+    opened.maintenance.refresh_index("x", progress=lambda done, total: seen.append((done, total)))
 
-    assert read_blocks(store) == set(opened.blocks().column("location").to_pylist()) - old
+    assert read_blocks(store) == set(opened.inspect.blocks().column("location").to_pylist()) - old
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert coverage(opened) == (8, 8)
 
@@ -98,7 +98,7 @@ def test_a_refresh_of_what_is_complete_reads_no_block_and_commits_nothing():
     table.create_index("x", "values", ["n"])
     opened, store = counted(table)
 
-    assert opened.refresh_index() == table.snapshot
+    assert opened.maintenance.refresh_index() == table.snapshot
     assert read_blocks(store) == set()
 
 
@@ -117,7 +117,7 @@ def test_several_processes_build_what_one_does(tmp_path):
     for table, processes in zip(tables, (1, 2), strict=True):
         table.append(numbers(0, 200))
         table.create_index("by_text", "bloom", ["text"], build=False)
-        table.refresh_index("by_text", processes=processes)
+        table.maintenance.refresh_index("by_text", processes=processes)
 
     one, two = (table.explain("text = 't17'").to_dict() for table in tables)
     assert one["blocks"] == two["blocks"] == {"total": 20, "kept": 1}
@@ -132,7 +132,7 @@ def test_processes_report_what_failed_in_them(tmp_path):
     with pytest.warns(
         PluginWarning, match="failed in build.. on block [0-9a-f]{32}, unindexed for now: ValueError: no such luck"
     ):
-        table.refresh_index("x", processes=2)
+        table.maintenance.refresh_index("x", processes=2)
 
 
 class Dies(Values):
@@ -152,7 +152,7 @@ def test_a_process_that_dies_is_an_error_that_says_what_to_do(tmp_path):
     with pytest.raises(
         BuildError, match=r"a process that built index 'x' died.*refresh the index with fewer processes"
     ):
-        table.refresh_index("x", processes=2)
+        table.maintenance.refresh_index("x", processes=2)
 
 
 class Interrupted(Values):
@@ -181,7 +181,7 @@ def test_an_interrupted_build_keeps_what_it_has_done(commit_seconds):
 
     assert coverage(table.refresh()) == (64, 130)
     Interrupted.left = 66
-    table.refresh_index("x")
+    table.maintenance.refresh_index("x")
     assert coverage(table) == (130, 130)
 
 
@@ -200,7 +200,7 @@ def test_work_is_cut_so_that_every_process_has_some_and_packs_hold_many_blocks()
         8,
     ]
     assert len(build_index.split_into_tasks(table.stored, builder, lacking, processes=16)) == 16
-    table.refresh_index("x")
+    table.maintenance.refresh_index("x")
     packs = {key for key in keys(table) if key.startswith("_i/")}
     assert len(packs) == 4
 
@@ -257,7 +257,7 @@ def test_a_drop_is_metadata_only():
 
     opened.drop_index("x")
 
-    assert opened.indexes().num_rows == 0
+    assert opened.inspect.indexes().num_rows == 0
     assert [key for _, key, _ in store.reads if key.startswith(("_b/", "_i/", "_x/"))] == []
 
 
@@ -278,7 +278,7 @@ def test_a_rebuild_builds_everything_again_under_the_same_key():
     table.create_index("x", "values", ["n"])
     before, packs = table.snapshot.definitions["x"], {key for key in keys(table) if key.startswith("_i/")}
 
-    table.rebuild_index("x")
+    table.maintenance.rebuild_index("x")
 
     assert table.snapshot.definitions["x"] == before
     assert coverage(table) == (4, 4)
@@ -296,9 +296,9 @@ def test_blocks_of_a_version_that_is_no_longer_read_are_indexed_anew():
     upgraded = fuse.Table(table.stored, Host([min_max, Plugin(Newer, "acme")]))
 
     assert coverage(upgraded) == (0, 4)
-    assert "refresh the index" in upgraded.indexes().column("problem")[0].as_py()
+    assert "refresh the index" in upgraded.inspect.indexes().column("problem")[0].as_py()
     assert upgraded.explain("n = 7").blocks.kept == 4
-    upgraded.refresh_index("x")
+    upgraded.maintenance.refresh_index("x")
     assert coverage(upgraded) == (4, 4)
     assert upgraded.explain("n = 7").blocks.kept == 1
 
@@ -310,7 +310,7 @@ def test_a_rebuild_with_a_newer_kind_gets_a_new_key():
     old = table.snapshot.definitions["x"]["key"]
     upgraded = fuse.Table(table.stored, Host([min_max, Plugin(Newer, "acme")]))
 
-    upgraded.rebuild_index("x")
+    upgraded.maintenance.rebuild_index("x")
 
     assert upgraded.snapshot.definitions["x"]["key"] != old
     assert coverage(upgraded) == (4, 4)
@@ -323,14 +323,18 @@ def test_an_index_of_a_missing_plugin_is_told_of_and_only_rebuilt_or_dropped():
     without = fuse.Table(table.stored, Host([min_max]))
 
     assert without.scan("n = 7").count() == 1
-    assert "PLUGIN_MISSING: no index kind 'values'" in without.indexes().column("problem")[0].as_py()
+    assert "PLUGIN_MISSING: no index kind 'values'" in without.inspect.indexes().column("problem")[0].as_py()
     assert [vote.reason for vote in without.explain("n = 7").votes if vote.index == "x"] == ["PLUGIN_MISSING"]
-    assert without.refresh_index() == table.snapshot
-    for call in (without.refresh_index, without.verify_index, without.rebuild_index):
+    assert without.maintenance.refresh_index() == table.snapshot
+    for call in (
+        without.maintenance.refresh_index,
+        without.maintenance.verify_index,
+        without.maintenance.rebuild_index,
+    ):
         with pytest.raises(DefinitionError, match="no index kind 'values'"):
             call("x")
     without.drop_index("x")
-    assert without.indexes().num_rows == 0
+    assert without.inspect.indexes().num_rows == 0
 
 
 @pytest.mark.parametrize("kind", FAILING)
@@ -366,11 +370,11 @@ def indexed() -> fuse.Table:
 
 def test_an_unknown_index_is_answered_with_near_names(indexed):
     for call in (
-        indexed.refresh_index,
-        indexed.rebuild_index,
+        indexed.maintenance.refresh_index,
+        indexed.maintenance.rebuild_index,
         indexed.drop_index,
-        indexed.verify_index,
-        indexed.inspect_index,
+        indexed.maintenance.verify_index,
+        indexed.inspect.index,
     ):
         with pytest.raises(DefinitionError, match="no index 'xx': did you mean 'x'"):
             call("xx")
@@ -405,7 +409,7 @@ def test_two_builds_at_once_both_keep_what_they_did():
     build_index.commit_build_results(builder, base, [build_index.run_build_task(second)])
 
     assert coverage(table.refresh()) == (4, 4)
-    assert table.verify_index("x").sound
+    assert table.maintenance.verify_index("x").sound
 
 
 def test_a_memory_table_is_built_in_this_process_whatever_is_asked():
@@ -413,6 +417,6 @@ def test_a_memory_table_is_built_in_this_process_whatever_is_asked():
     table.append(numbers())
     table.create_index("x", "values", ["n"], build=False)
 
-    table.refresh_index("x", processes=4)
+    table.maintenance.refresh_index("x", processes=4)
 
     assert coverage(table) == (4, 4)

@@ -57,13 +57,13 @@ def test_blocks_are_joined_in_order_and_indexed(table):
     before = ids(table)
     told: list[tuple[int, int]] = []
     was = table.snapshot
-    table.compact(lambda done, total: told.append((done, total)))
+    table.maintenance.compact(lambda done, total: told.append((done, total)))
 
     assert ids(table) == before
-    assert table.blocks().column("rows").to_pylist() == [6, 10, 7, 10, 7, 10, 7, 10, 1]
+    assert table.inspect.blocks().column("rows").to_pylist() == [6, 10, 7, 10, 7, 10, 7, 10, 1]
     assert table.snapshot.segment_count == 1
     assert told[-1] == (15, 15)
-    assert table.indexes().column("blocks_indexed").to_pylist() == [9]
+    assert table.inspect.indexes().column("blocks_indexed").to_pylist() == [9]
     assert ids(table, "name = 'n30'") == [30]
     assert table.explain("name = 'n30'").to_dict()["blocks"]["kept"] == 1
     assert table.diff(was.id).kept.blocks == 5
@@ -71,9 +71,9 @@ def test_blocks_are_joined_in_order_and_indexed(table):
 
 
 def test_what_is_compact_is_left_alone(table):
-    done = table.compact()
+    done = table.maintenance.compact()
 
-    assert table.compact() is done
+    assert table.maintenance.compact() is done
 
 
 def test_each_portion_is_committed_and_a_killed_run_goes_on(table, monkeypatch):
@@ -87,13 +87,13 @@ def test_each_portion_is_committed_and_a_killed_run_goes_on(table, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        table.compact(dying)
+        table.maintenance.compact(dying)
     assert table.snapshot.operation == "compact"
     half = table.snapshot.block_count
     assert 9 < half < 20
     check_invariants(table.stored)
     again = fuse.open_table(table.stored.store)
-    again.compact()
+    again.maintenance.compact()
     assert (again.snapshot.block_count, ids(again)) == (9, before)
 
 
@@ -104,7 +104,7 @@ def test_blocks_that_bytes_limit_are_not_joined_for_ever():
     table.append(rows(*range(40)))
     same = table.snapshot
 
-    assert table.compact() is same
+    assert table.maintenance.compact() is same
     assert ids(table) == list(range(40))
 
 
@@ -116,7 +116,7 @@ def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(
         if done == 1:
             other.append(rows(100))
 
-    table.compact(append)
+    table.maintenance.compact(append)
     assert ids(table.refresh()) == [*before, 100]
 
     for row_id in (200, 201):
@@ -127,7 +127,7 @@ def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(
             other.refresh().delete("id = 200")
 
     with pytest.raises(fuse.Conflict, match="rows that this compact read were replaced by delete"):
-        table.compact(delete)
+        table.maintenance.compact(delete)
     assert ids(table.refresh()) == [*before, 100, 201]
     check_invariants(table.stored)
 
@@ -138,5 +138,5 @@ def test_many_small_segments_become_one():
         table.append(rows(row_id))
     assert table.snapshot.segment_count == 7
 
-    table.compact()
+    table.maintenance.compact()
     assert (table.snapshot.segment_count, ids(table)) == (1, list(range(7)))

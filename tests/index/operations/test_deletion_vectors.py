@@ -15,6 +15,7 @@ import pytest
 import fuse_index as fuse
 from fuse_index.changes.follow import BatchLimit, OnChange, TableFollower
 from fuse_index.errors import StreamError
+from fuse_index.operations.compact import start_compaction
 from fuse_storage import (
     Conflict,
     InvalidArgument,
@@ -143,7 +144,7 @@ def test_changes_and_streams_tell_what_vectors_hid() -> None:
     assert content(marked.changes(starts[0]).to_arrow().select(["id"])) == content(
         pa.table({"id": sorted(set(range(COUNT)) - set(marked.scan().to_arrow()["id"].to_pylist()))})
     )
-    marked.compact()
+    marked.maintenance.compact()
     marked.update("id = 6", {"tag": 7})
     assert marked.changes(middles[0]).count() == plain.changes(middles[1]).count() + 2
     follower = TableFollower(marked.stored, OnChange.REFUSE)
@@ -163,7 +164,7 @@ def test_statements_after_one_another_leave_what_they_would_of_rewritten_blocks(
         table.overwrite(rows(200, 10), "id BETWEEN 200 AND 209")
         check_invariants(table.stored)
     assert content(tables[0].to_arrow()) == content(tables[1].to_arrow())
-    assert all(tables[0].verify_index(name).sound for name in ("b", "w", "a"))
+    assert all(tables[0].maintenance.verify_index(name).sound for name in ("b", "w", "a"))
 
 
 def test_a_delete_reads_what_its_condition_names_and_writes_a_vector(tmp_path: Path) -> None:
@@ -202,7 +203,7 @@ def test_updates_and_merges_of_few_rows_write_these_and_no_block_anew(tmp_path: 
     assert table.stored.blocks().row_counts.tolist() == [97, 100, 100, 100, 3, 1, 1]
     assert table.count("tag = 1 AND id = 5 AND x = 0") == 1
     assert before & {path.name for path in (tmp_path / "t" / "_b").iterdir()} == before
-    assert all(table.verify_index(name).sound for name in ("b", "w", "a"))
+    assert all(table.maintenance.verify_index(name).sound for name in ("b", "w", "a"))
 
 
 def test_a_merge_that_brings_columns_rewrites_blocks() -> None:
@@ -223,7 +224,7 @@ def test_who_read_a_block_conflicts_with_who_gave_it_a_vector_meanwhile() -> Non
         updating.commit(outcomes)
     small = make("merge-on-read", block_rows=1000)
     small.append(rows(COUNT, 20))
-    compacting = fuse.Table(small.stored, small.host).compacting()
+    compacting = start_compaction(fuse.Table(small.stored, small.host))
     outcomes = [compacting.run(task) for task in compacting.plan_tasks()]
     assert outcomes
     small.delete("id = 51")
@@ -237,13 +238,13 @@ def test_compaction_writes_a_block_anew_of_which_more_than_a_fifth_went() -> Non
     ids = table.stored.blocks().ids
     table.delete("id < 19")
     table.delete("id = 300")
-    table.compact()
+    table.maintenance.compact()
     assert table.stored.blocks().live_row_counts.tolist() == [81, 100, 100, 99]
     assert table.stored.blocks().row_counts.tolist() == [100] * 4
     table.set_properties({"delete_mode": "copy-on-write"})
     table.set_properties({"delete_mode": "merge-on-read"})
     table.delete("id = 19")
-    table.compact()
+    table.maintenance.compact()
     assert table.stored.blocks().row_counts.tolist() == [100] * 4  # a fifth, and not more
     table.delete("id = 20")
     assert table.stored.blocks().row_counts.tolist() == [79, 100, 100, 100]  # no vector is made that compaction removes
@@ -258,7 +259,7 @@ def test_worn_blocks_that_are_there_are_compacted(monkeypatch: pytest.MonkeyPatc
     monkeypatch.undo()
     before = content(table.to_arrow())
     since = table.snapshot.id
-    table.compact()
+    table.maintenance.compact()
     assert table.stored.blocks().row_counts.tolist() == [70, 100, 100, 100]
     assert content(table.to_arrow()) == before
     assert table.changes(since).count() == 0
@@ -286,7 +287,7 @@ def test_clones_branches_restores_and_vacuums_know_vectors(tmp_path: Path) -> No
     packs = len(list((tmp_path / "t" / "_d").iterdir()))
     assert packs == 3
     table.set_properties({"max_write_seconds": 1})
-    result = table.vacuum(timedelta(0), force=True)
+    result = table.maintenance.vacuum(timedelta(0), force=True)
     assert result.kept
     assert table.count() == COUNT - 1
     assert fuse.open_table(str(tmp_path / "t"), at="two").count() == COUNT - 2

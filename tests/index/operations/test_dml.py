@@ -39,7 +39,7 @@ def table() -> fuse.Table:
 
 
 def sound(table: fuse.Table) -> None:
-    assert table.indexes().column("blocks_indexed").to_pylist() == [table.snapshot.block_count]
+    assert table.inspect.indexes().column("blocks_indexed").to_pylist() == [table.snapshot.block_count]
     check_invariants(table.stored)
 
 

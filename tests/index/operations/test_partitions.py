@@ -136,7 +136,7 @@ def test_partitions_are_listed_in_order_and_hot_rows_are_of_none() -> None:
     table.append([row(number) for number in (1, 2, 3, 6, 6)])
     table.append([row(1)])
     table.append([row(5)], hot=True)
-    listed = table.partitions()
+    listed = table.inspect.partitions()
 
     assert listed.schema.names == ["partition", "blocks", "rows", "bytes"]
     assert [(*each["partition"].values(), each["blocks"], each["rows"]) for each in listed.to_pylist()] == [
@@ -146,9 +146,9 @@ def test_partitions_are_listed_in_order_and_hot_rows_are_of_none() -> None:
         (None, None, 1, 2),
     ]
     assert sum(listed.column("bytes").to_pylist()) + table.tail.bytes == table.snapshot.bytes
-    table.tier()
-    assert sum(table.partitions().column("rows").to_pylist()) == table.snapshot.row_count == 7
-    assert created([]).partitions().num_rows == created(["day"]).partitions().num_rows == 0
+    table.maintenance.tier()
+    assert sum(table.inspect.partitions().column("rows").to_pylist()) == table.snapshot.row_count == 7
+    assert created([]).inspect.partitions().num_rows == created(["day"]).inspect.partitions().num_rows == 0
 
 
 def test_tiering_makes_a_block_for_each_partition_and_takes_over_what_is_as_it_would_write_it() -> None:
@@ -156,10 +156,10 @@ def test_tiering_makes_a_block_for_each_partition_and_takes_over_what_is_as_it_w
     table.append([row(1), row(3), row(7)], hot=True)
     table.append([row(6), row(13)], hot=True)
     hot = table.stored.blocks().locations
-    table.tier()
+    table.maintenance.tier()
 
     assert table.tail.rows == 0
-    assert [each["blocks"] for each in table.partitions().to_pylist()] == [1, 1, 1]
+    assert [each["blocks"] for each in table.inspect.partitions().to_pylist()] == [1, 1, 1]
     assert set(hot) & set(table.stored.blocks().locations) == {hot[1]}
     check_invariants(table.stored)
 
@@ -170,9 +170,9 @@ def test_compaction_joins_blocks_of_a_partition_wherever_they_lie() -> None:
     for start in range(4):
         table.append([{"id": start, "day": date(2026, 1, 1 + number % 5)} for number in range(10)])
     assert table.snapshot.block_count == 20
-    table.compact()
+    table.maintenance.compact()
 
-    assert [each["blocks"] for each in table.partitions().to_pylist()] == [1] * 5
+    assert [each["blocks"] for each in table.inspect.partitions().to_pylist()] == [1] * 5
     check_invariants(table.stored)
 
 
@@ -185,7 +185,7 @@ def test_rows_are_sorted_within_partitions_and_reclustering_keeps_to_them(method
     assert table.snapshot.block_count == sum(-(-count // 10) for count in counts)
     for start in (1, 2):
         table.append([row(number) for number in range(start, 90, 3)])
-    table.recluster(depth=1)
+    table.maintenance.recluster(depth=1)
 
     assert in_order(table.scan().to_arrow().to_pylist()) == in_order([row(number) for number in range(90)])
     check_invariants(table.stored)
@@ -206,8 +206,8 @@ def test_statements_may_touch_as_many_partitions_as_there_are_and_make_a_bounded
     for start in range(0, 20, 5):
         table.append([row(number) for number in range(start, start + 5)])
     table.update(None, {"name": "'n'"})
-    assert table.partitions().num_rows == 20
-    table.compact()
+    assert table.inspect.partitions().num_rows == 20
+    table.maintenance.compact()
 
     with pytest.raises(InvalidArgument, match="more than 5 partitions"):
         table.append([row(number) for number in range(6)])
@@ -215,15 +215,15 @@ def test_statements_may_touch_as_many_partitions_as_there_are_and_make_a_bounded
     table.append([{"id": 1, "name": str(number)} for number in range(50)])
     with pytest.raises(InvalidArgument, match="more than 6 partitions"):
         table.update(None, {"id": lambda rows: pa.array(range(len(rows)))})
-    assert table.partitions().num_rows == 1
+    assert table.inspect.partitions().num_rows == 1
 
 
 def test_a_tail_of_more_partitions_than_a_write_may_have_is_tiered() -> None:
     table = created(["id"], properties={"max_partitions": 5})
     table.append([row(number) for number in range(12)], hot=True)
-    table.tier()
+    table.maintenance.tier()
 
-    assert (table.tail.rows, table.partitions().num_rows) == (0, 12)
+    assert (table.tail.rows, table.inspect.partitions().num_rows) == (0, 12)
 
 
 STEPS = st.lists(
@@ -268,9 +268,9 @@ def test_a_table_is_what_a_list_of_rows_is(partitions: list[str], key: list[str]
                 table.append(some, hot=step == "hot" and bool(some))
                 rows = rows + some
             case "tier" | "compact":
-                getattr(table, step)()
+                getattr(table.maintenance, step)()
             case "recluster" if key:
-                table.recluster(depth=1)
+                table.maintenance.recluster(depth=1)
             case "delete":
                 table.delete(f"id >= {number} AND id < {number + 5}")
                 rows = [each for each in rows if not number <= each["id"] < number + 5]
@@ -300,4 +300,4 @@ def test_a_table_is_what_a_list_of_rows_is(partitions: list[str], key: list[str]
     assert spec is not None
     wanted = {tuple(each[name] for name in partitions) for each in rows}
     if not table.tail.rows and mode == "copy-on-write":
-        assert {tuple(each["partition"].values()) for each in table.partitions().to_pylist()} == wanted
+        assert {tuple(each["partition"].values()) for each in table.inspect.partitions().to_pylist()} == wanted

@@ -19,7 +19,7 @@ from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.overlaps import Intervals
 from fuse_index.clustering.report import key_intervals
 from fuse_index.clustering.sorted_writer import SortedRun
-from fuse_index.operations.recluster import ReclusterStep, max_depth_between_ranks
+from fuse_index.operations.recluster import ReclusterStep, max_depth_between_ranks, start_reclustering
 from fuse_storage.testing import check_invariants
 from tests.effort import effort
 
@@ -60,7 +60,7 @@ def met(table: fuse.Table) -> int:
 
 def right(table: fuse.Table) -> None:
     """Indexes cover all blocks, and change no answer."""
-    covered = table.indexes()
+    covered = table.inspect.indexes()
     assert covered.column("blocks_indexed") == covered.column("blocks")
     assert covered.column("problem").null_count == covered.num_rows
     for where in ("name = 'n3'", "id BETWEEN 17 AND 40", "id IS NULL OR name = 'n1'"):
@@ -74,14 +74,16 @@ def right(table: fuse.Table) -> None:
 def test_depth_falls_to_what_was_asked_for_and_rows_stay():
     table = filled()
     before = held(table)
-    assert table.clustering().average_depth == 30.0
+    assert table.inspect.clustering().average_depth == 30.0
     steps: list[ReclusterStep] = []
 
     depths = [met(table)]
-    table.recluster(depth=1, step_blocks=8, progress=lambda step: (steps.append(step), depths.append(met(table))))
+    table.maintenance.recluster(
+        depth=1, step_blocks=8, progress=lambda step: (steps.append(step), depths.append(met(table)))
+    )
 
     assert depths == sorted(depths, reverse=True)
-    assert (table.clustering().average_depth, table.clustering().maximum_depth) == (1.0, 1)
+    assert (table.inspect.clustering().average_depth, table.inspect.clustering().maximum_depth) == (1.0, 1)
     assert [step.number for step in steps] == list(range(1, len(steps) + 1))
     assert max(step.read for step in steps) <= 8
     assert sum(step.read for step in steps) < 30 * 4  # each row about log_8(30) times, and edges
@@ -90,7 +92,7 @@ def test_depth_falls_to_what_was_asked_for_and_rows_stay():
     assert held(table) == before
     right(table)
     same = table.snapshot
-    assert table.recluster(depth=1) is same
+    assert table.maintenance.recluster(depth=1) is same
 
 
 @pytest.mark.parametrize(("by", "method"), [(["id"], "linear"), (["id", "name"], "hilbert")])
@@ -100,7 +102,7 @@ def test_groups_that_have_no_block_in_common_are_sorted_at_the_same_time(by, met
         table.append(drawn(100, seed))
     table.cluster_by(by, method)
     before, depths = held(table), [met(table)]
-    job, together = table.reclustering(depth=1, step_blocks=16), []
+    job, together = start_reclustering(table, depth=1, step_blocks=16), []
     copy = table.clone(f"memory://recluster-{uuid4().hex}")
 
     while tasks := pickle.loads(pickle.dumps(job.plan_tasks(4))):
@@ -120,7 +122,7 @@ def test_groups_that_have_no_block_in_common_are_sorted_at_the_same_time(by, met
         assert depths == sorted(depths, reverse=True)
         assert depths[-1] == 1
     else:
-        assert table.clustering().average_depth < copy.clustering().average_depth / 2
+        assert table.inspect.clustering().average_depth < copy.inspect.clustering().average_depth / 2
     right(table)
 
 
@@ -153,13 +155,13 @@ def test_whatever_overlaps_comes_to_an_end_no_deeper_and_with_the_same_rows(worl
     before = held(table)
     depths = [met(table)]
 
-    table.recluster(depth=depth, step_blocks=most, passes=3, progress=lambda _: depths.append(met(table)))
+    table.maintenance.recluster(depth=depth, step_blocks=most, passes=3, progress=lambda _: depths.append(met(table)))
 
     assert held(table) == before
     if len(kinds) == 1:
         assert depths == sorted(depths, reverse=True)
     if kinds == ["BIGINT"]:
-        assert depths[-1] <= depth or max(table.blocks().column("level").to_pylist()) == 3, (
+        assert depths[-1] <= depth or max(table.inspect.blocks().column("level").to_pylist()) == 3, (
             "it stopped before all was as asked for"
         )
     check_invariants(table.stored)
@@ -172,7 +174,7 @@ def test_what_statistics_cannot_tell_apart_is_read_once_and_left_alone():
     table.cluster_by(["name"])
     same = table.snapshot
 
-    assert table.recluster(depth=1) is same
+    assert table.maintenance.recluster(depth=1) is same
 
 
 def test_blocks_of_one_value_and_such_as_only_touch_are_left_alone():
@@ -182,8 +184,8 @@ def test_blocks_of_one_value_and_such_as_only_touch_are_left_alone():
     table.cluster_by(["id"])
     same = table.snapshot
 
-    assert table.recluster(depth=1) is same
-    assert table.clustering().maximum_depth == 4
+    assert table.maintenance.recluster(depth=1) is same
+    assert table.inspect.clustering().maximum_depth == 4
 
 
 def test_sorted_blocks_with_several_values_of_the_first_column_are_not_even_read(monkeypatch):
@@ -191,26 +193,26 @@ def test_sorted_blocks_with_several_values_of_the_first_column_are_not_even_read
     rows = drawn(300)
     table.cluster_by(["name", "id"])
     table.append(rows)
-    assert table.clustering().maximum_depth > 1  # as far as bounds of each column tell
+    assert table.inspect.clustering().maximum_depth > 1  # as far as bounds of each column tell
     monkeypatch.setattr(SortedRun, "from_rows", None)
     same = table.snapshot
 
-    assert table.recluster(depth=1) is same
+    assert table.maintenance.recluster(depth=1) is same
 
 
 def test_new_blocks_are_sorted_among_themselves_before_old_ones_are_touched():
     table = filled(20)
-    table.recluster(depth=1)
-    old = set(table.blocks().column("block").to_pylist())
+    table.maintenance.recluster(depth=1)
+    old = set(table.inspect.blocks().column("block").to_pylist())
     table.cluster_by(None)
     for seed in (2, 3):
         table.append(drawn(200, seed).slice(0, 10))
     table.cluster_by(["id"])
 
-    table.recluster(depth=2)
-    assert old <= set(table.blocks().column("block").to_pylist())
+    table.maintenance.recluster(depth=2)
+    assert old <= set(table.inspect.blocks().column("block").to_pylist())
     assert met(table) == 2
-    table.recluster(depth=1)
+    table.maintenance.recluster(depth=1)
     assert met(table) == 1
     right(table)
 
@@ -221,10 +223,10 @@ def test_along_a_curve_blocks_become_narrow_in_every_column(method):
     table.append(pa.table({"id": np.random.default_rng(2).permutation(640), "name": [f"n{n:03}" for n in range(640)]}))
     table.cluster_by(["id", "name"], method)
     before = held(table)
-    assert table.clustering().average_depth == 32.5  # unordered by id, ordered by name
+    assert table.inspect.clustering().average_depth == 32.5  # unordered by id, ordered by name
 
-    table.recluster(step_blocks=16)
-    assert table.clustering().average_depth < 20
+    table.maintenance.recluster(step_blocks=16)
+    assert table.inspect.clustering().average_depth < 20
     assert table.explain("id = 17").to_dict()["blocks"]["kept"] < 30
     assert held(table) == before
     right(table)
@@ -233,17 +235,17 @@ def test_along_a_curve_blocks_become_narrow_in_every_column(method):
 def test_a_step_holds_no_more_than_it_may():
     table = filled(12)
     steps: list[ReclusterStep] = []
-    table.recluster(depth=1, step_bytes=1, progress=steps.append)
+    table.maintenance.recluster(depth=1, step_bytes=1, progress=steps.append)
 
     assert {step.read for step in steps} == {2}
     assert sum(step.rows for step in steps) <= 8 * 120  # passes
-    assert table.clustering().average_depth < 12
+    assert table.inspect.clustering().average_depth < 12
 
 
 def test_no_row_is_sorted_more_often_than_passes_allow():
     table = filled(30)
     read: list[ReclusterStep] = []
-    table.recluster(depth=1, step_blocks=3, passes=1, progress=read.append)
+    table.maintenance.recluster(depth=1, step_blocks=3, passes=1, progress=read.append)
 
     assert sum(step.rows for step in read) <= 300
     assert set(table.stored.blocks().levels.tolist()) <= {0, 1}
@@ -259,12 +261,12 @@ def test_a_killed_run_keeps_its_steps_and_another_goes_on():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        table.recluster(depth=1, step_blocks=8, progress=dying)
+        table.maintenance.recluster(depth=1, step_blocks=8, progress=dying)
     assert table.snapshot.operation == "recluster"
     again = fuse.open_table(table.stored.store)
     assert again.snapshot.id == table.snapshot.id
     assert max(again.stored.blocks().levels) == 1
-    again.recluster(depth=1, step_blocks=8)
+    again.maintenance.recluster(depth=1, step_blocks=8)
     assert (met(again), held(again)) == (1, before)
     right(again)
 
@@ -278,9 +280,9 @@ def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(
         if step.number == 1:
             other.append([{"id": row_id, "name": "late"} for row_id in (-1, 1000)])
 
-    table.recluster(depth=1, step_blocks=16, progress=append)
+    table.maintenance.recluster(depth=1, step_blocks=16, progress=append)
     assert (held(table.refresh()) - before).total() == 2
-    assert 2 in table.blocks().column("rows").to_pylist()  # left for the next run
+    assert 2 in table.inspect.blocks().column("rows").to_pylist()  # left for the next run
     right(table)
 
     table = filled()
@@ -293,7 +295,7 @@ def test_rows_appended_meanwhile_stay_and_rows_deleted_meanwhile_are_a_conflict(
 
     monkeypatch.setattr(SortedRun, "write", late)
     with pytest.raises(fuse.Conflict, match="rows that this recluster read were replaced by delete"):
-        table.recluster()
+        table.maintenance.recluster()
     assert table.refresh().scan().count() == 297
     check_invariants(table.stored)
 
@@ -306,7 +308,7 @@ def test_blocks_of_older_columns_are_sorted_by_present_ones():
     table.cluster_by(["year", "id"])
     before = held(table)
 
-    table.recluster(depth=1)
+    table.maintenance.recluster(depth=1)
     assert held(table) == before
     assert table.scan("year = 2030 AND id = 30").count() == 1
     assert table.scan(columns=["year"]).to_arrow().column("year").to_pylist() == sorted(
@@ -319,7 +321,7 @@ def test_changes_between_are_none_and_older_snapshots_stay():
     table = filled()
     old = table.snapshot.id
     before = held(table)
-    table.recluster(depth=1)
+    table.maintenance.recluster(depth=1)
 
     assert table.changes(old).count() == 0
     assert held(fuse.open_table(table.stored.store, at=old)) == before
@@ -329,15 +331,15 @@ def test_what_cannot_be_is_said():
     table = made()
 
     with pytest.raises(fuse.InputError, match=r"no clustering key: give it one with cluster_by\(\[...\]\)$"):
-        table.recluster()
+        table.maintenance.recluster()
     table.cluster_by(["id"])
     for given_ in ({"depth": 0}, {"step_blocks": 1}, {"passes": True}, {"step_bytes": "1"}, {"step_bytes": 1 << 40}):
         with pytest.raises(fuse.InputError, match=next(iter(given_))):
-            table.recluster(**given_)
+            table.maintenance.recluster(**given_)
     same = table.snapshot
-    assert table.recluster() is same
+    assert table.maintenance.recluster() is same
     with pytest.raises(fuse.ReadOnly):
-        fuse.open_table(table.stored.store, at=same.id).recluster()
+        fuse.open_table(table.stored.store, at=same.id).maintenance.recluster()
 
 
 def found(*spans: tuple[int, int]) -> Intervals:
@@ -373,7 +375,7 @@ def test_a_key_stays_the_field_that_was_chosen_when_a_column_gets_its_path_as_a_
         table.append([{"at": {"day": day}, "x": 1} for day in days])
     table.rename_column("x", "at.day")
 
-    assert [order.overlaps.maximum_depth for order in table.clustering().orders] == [2]
-    table.recluster(depth=1)
+    assert [order.overlaps.maximum_depth for order in table.inspect.clustering().orders] == [2]
+    table.maintenance.recluster(depth=1)
 
     assert [at["day"] for at in table.scan(columns=["at"]).to_arrow().column("at").to_pylist()] == [1, 2, 3, 4]

@@ -48,7 +48,7 @@ OPERATIONS: dict[str, Callable[[fuse.Table], Any]] = {
     "overwrite > 1": lambda table: table.overwrite(incremented(table, "id > 1"), "id > 1"),
     "merge": lambda table: table.merge(merge_rows(table), ["id"]),
     "sync": lambda table: table.merge([{"id": 1}], ["id"], None, None, "delete"),
-    "compact": lambda table: table.compact(),
+    "compact": lambda table: table.maintenance.compact(),
     "create index": lambda table: table.create_index("y", "bloom", ["id"]),
     "drop index": lambda table: table.drop_index("x"),
     "rename": rename,
@@ -139,13 +139,13 @@ def test_a_handle_moves_by_its_own_commits_and_by_refresh_alone(branch):
     other, seen = opened_again(table), table.snapshot
     other.append(rows(9))
 
-    for nothing_to_do in (table.refresh_index, lambda: table.delete("id = 77"), lambda: table.append([])):
+    for nothing_to_do in (table.maintenance.refresh_index, lambda: table.delete("id = 77"), lambda: table.append([])):
         assert nothing_to_do() is seen
-    table.compact()
+    table.maintenance.compact()
     assert table.scan("id = 9").count() == 1  # it joined what there was
     compacted = table.snapshot
     other.refresh().delete("id = 9")
-    assert table.compact() is compacted
+    assert table.maintenance.compact() is compacted
 
     table.append(rows(8))
     assert table.snapshot.sequence == other.snapshot.sequence + 1
@@ -175,7 +175,7 @@ def test_a_handle_whose_next_snapshots_were_collected_goes_on():
     for row_id in (20, 30, 40):
         table.append(rows(row_id))
     store.age()
-    assert table.vacuum(timedelta(0), force=True).files["snapshots"]
+    assert table.maintenance.vacuum(timedelta(0), force=True).files["snapshots"]
     process_cache.clear()
 
     stale[0].delete("id = 0")

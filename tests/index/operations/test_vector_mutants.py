@@ -61,7 +61,7 @@ def live() -> None:
     table.update("id BETWEEN 41 AND 50", {"word": "'half'"})
     assert set(table.to_arrow()["id"].to_pylist()) == known
     table.set_properties({"block_rows": 100})
-    table.compact()
+    table.maintenance.compact()
     assert table.stored.blocks().row_counts.tolist() == [56]
     assert sorted(table.to_arrow()["id"].to_pylist()) == sorted(known)
     assert set(table.changes(half).to_arrow()["id"].to_pylist()) == set(range(41, 51))

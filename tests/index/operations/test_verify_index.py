@@ -33,10 +33,10 @@ def test_packs_that_are_gone_or_cut_short_are_built_anew(indexed, how):
     table = reopened(indexed)
     seen = []
 
-    table.refresh_index("x", progress=lambda done, total: seen.append(total))
+    table.maintenance.refresh_index("x", progress=lambda done, total: seen.append(total))
 
     assert set(seen) == {4}
-    assert table.verify_index("x").sound
+    assert table.maintenance.verify_index("x").sound
     assert table.explain("n = 107").blocks.kept == 1
 
 
@@ -46,11 +46,11 @@ def test_sidecar_files_that_are_damaged_are_built_anew(indexed, how):
     table = reopened(indexed)
 
     assert coverage(table) == (4, 8)
-    assert table.indexes().column("problem")[0].as_py().startswith("CORRUPT: ")
-    assert not table.verify_index("x").sound
-    table.refresh_index("x")
+    assert table.inspect.indexes().column("problem")[0].as_py().startswith("CORRUPT: ")
+    assert not table.maintenance.verify_index("x").sound
+    table.maintenance.refresh_index("x")
     assert coverage(table) == (8, 8)
-    assert table.indexes().column("problem")[0].as_py() is None
+    assert table.inspect.indexes().column("problem")[0].as_py() is None
 
 
 @pytest.mark.parametrize("how", ["gone", "cut", "flipped"])
@@ -58,12 +58,12 @@ def test_verifying_finds_damaged_packs_whatever_is_kept_in_memory(indexed, how):
     assert indexed.scan("n = 7").count() == 1
     damaged(files(indexed, "_i")[0], how)
 
-    result = indexed.verify_index("x")
+    result = indexed.maintenance.verify_index("x")
 
     assert not result.sound
     assert "the payload of 4 blocks" in str(result)
-    indexed.rebuild_index("x")
-    assert indexed.verify_index("x").sound
+    indexed.maintenance.rebuild_index("x")
+    assert indexed.maintenance.verify_index("x").sound
 
 
 def test_verifying_a_clone_finds_damaged_packs_of_its_source_whatever_is_kept_in_memory(indexed):
@@ -72,7 +72,7 @@ def test_verifying_a_clone_finds_damaged_packs_of_its_source_whatever_is_kept_in
     assert copy.scan("n = 7").count() == 1
     damaged(files(indexed, "_i")[0], "flipped")
 
-    assert "the payload of 4 blocks" in str(copy.verify_index("x"))
+    assert "the payload of 4 blocks" in str(copy.maintenance.verify_index("x"))
 
 
 @pytest.mark.parametrize("is_clone", [False, True])
@@ -83,7 +83,7 @@ def test_verifying_leaves_alone_what_others_keep_in_memory(indexed, is_clone):
     kept = len(process_cache)
     assert kept
 
-    assert table.verify_index("x").sound
+    assert table.maintenance.verify_index("x").sound
 
     assert len(process_cache) == kept
 
@@ -108,7 +108,7 @@ def test_an_index_that_lies_is_found_out():
     table.append(numbers())
     table.create_index("x", "lies", ["n"])
 
-    result = table.verify_index("x")
+    result = table.maintenance.verify_index("x")
 
     assert not result.sound
     assert " is TRUE on 1 rows of block " in str(result)
@@ -127,7 +127,7 @@ def test_a_roll_up_that_lies_is_found_out():
     table.create_index("x", "lies_above", ["n"])
     table.append(numbers())
 
-    assert " rows of segment " in str(table.verify_index("x"))
+    assert " rows of segment " in str(table.maintenance.verify_index("x"))
 
 
 class Stumbles(Values):
@@ -142,7 +142,7 @@ def test_a_kind_that_raises_is_found_out():
     table.append(numbers())
     table.create_index("x", "stumbles", ["n"])
 
-    assert "LookupError: where was I" in str(table.verify_index("x"))
+    assert "LookupError: where was I" in str(table.maintenance.verify_index("x"))
 
 
 TYPES = {
@@ -170,14 +170,14 @@ def test_bloom_is_sound_on_every_type(kind):
     table.append(pa.table({"c": pa.array(values, table.schema.field("c").type)}))
     table.create_index("x", "bloom", ["c"])
 
-    result = table.verify_index("x")
+    result = table.maintenance.verify_index("x")
 
     assert result.sound, str(result)
     assert result.leaves >= 8
 
 
 def test_what_was_looked_at_is_told(indexed):
-    result = indexed.verify_index("x", blocks=2)
+    result = indexed.maintenance.verify_index("x", blocks=2)
 
     assert (result.blocks, result.payloads) == (2, 8)
     assert str(result) == f"x is sound: {result.leaves} predicates on 2 blocks, 8 payloads by checksum"
@@ -188,4 +188,4 @@ def test_nothing_is_found_in_an_index_that_was_never_built():
     table.append(numbers())
     table.create_index("x", "values", ["n"], build=False)
 
-    assert str(table.verify_index("x")) == "x is sound: 0 predicates on 0 blocks, 0 payloads by checksum"
+    assert str(table.maintenance.verify_index("x")) == "x is sound: 0 predicates on 0 blocks, 0 payloads by checksum"

@@ -82,7 +82,7 @@ def table_of(blocks):
             warnings.simplefilter("ignore", PluginWarning)
             opened_with(table, *([kind] if kind else [])).append(pa.table({"n": [value]}))
     table = opened_with(table, blocks[-1][0] or Greatest)
-    table.compact()
+    table.maintenance.compact()
     return table
 
 
@@ -145,9 +145,9 @@ def test_a_refresh_makes_roll_ups_that_do_not_say_of_which_version_they_are(monk
     assert (table.explain("n > 10").segments.kept, vote(table).reason) == (0, Reason.BLOCK_NOT_INDEXED)
     assert vote(table).blocks_removed == blocks
 
-    table.refresh_index("x")
+    table.maintenance.refresh_index("x")
 
     assert vote(table).reason is Reason.USED
     assert table.explain("n > 10").segments.kept == 0
     before = table.snapshot.id
-    assert table.refresh_index("x").id == before
+    assert table.maintenance.refresh_index("x").id == before

@@ -144,9 +144,9 @@ def test_whatever_is_indexed_the_answer_is_that_of_a_scan(steps, keys, groups, a
         elif step == "define" and "x" not in table.snapshot.definitions:
             table.create_index("x", "aggregate", keys, build=bool(seed % 2), aggregates=KEPT)
         elif step == "refresh":
-            table.refresh_index()
+            table.maintenance.refresh_index()
         elif "x" in table.snapshot.definitions:
-            table.rebuild_index("x")
+            table.maintenance.rebuild_index("x")
     asked = sorted(aggregates)
 
     assert plain(table.aggregate(groups, asked, condition)) == plain(
@@ -282,7 +282,7 @@ def test_a_new_block_is_indexed_as_it_is_written_and_an_old_one_when_refreshed()
     table.append(rows(8, 1))
 
     assert left(table, ["city"], ["count(*)"]) == 2
-    table.refresh_index("x")
+    table.maintenance.refresh_index("x")
     assert left(table, ["city"], ["count(*)"]) == 0
 
 
@@ -418,7 +418,7 @@ def test_an_index_on_some_rows_answers_queries_about_those(tmp_path):
     assert left(table, ["city"], ["count(*)"], "n > 0") > 0
     assert left(table, ["city"], ["count(*)"]) == 4
     assert any("only on rows where" in vote.detail for vote in table.explain(None, ["city"], ["count(*)"]).votes)
-    table.rebuild_index("x")
+    table.maintenance.rebuild_index("x")
     assert plain(table.aggregate(["city"], ["count(*)", "sum(n)"], WHERE)) == expected
 
 
@@ -429,13 +429,13 @@ def test_an_index_on_rows_that_nobody_can_tell_is_refused(table, where):
 
 
 def test_verifying_adds_up_rows_anew(table, monkeypatch):
-    found = table.verify_index("by_city")
+    found = table.maintenance.verify_index("by_city")
 
     assert found.sound
     assert found.leaves == 8
     kept = aggregate.AggregateIndex.state
     monkeypatch.setattr(aggregate.AggregateIndex, "state", lambda *about: kept(*about).slice(1))
-    assert any("other aggregates" in problem for problem in table.verify_index("by_city").problems)
+    assert any("other aggregates" in problem for problem in table.maintenance.verify_index("by_city").problems)
 
 
 def test_states_of_one_condition_are_not_taken_for_those_of_another(tmp_path):

@@ -109,13 +109,13 @@ def test_files_are_those_of_the_snapshot(tmp_path):
     table = fuse.create_table(tmp_path / "t", "id BIGINT", properties={"block_rows": 2})
     table.append([{"id": n} for n in range(5)])
     then = table.snapshot.id
-    files = table.files()
+    files = table.inspect.files()
 
     assert [name.startswith(str(tmp_path)) for name in files] == [True] * 3
     assert duckdb.sql(f"SELECT sum(id) FROM read_parquet({files!r})").fetchall() == [(10,)]
     table.delete("id < 4")
-    assert table.files() == files[2:]
-    assert fuse.open_table(tmp_path / "t", at=then).files() == files
+    assert table.inspect.files() == files[2:]
+    assert fuse.open_table(tmp_path / "t", at=then).inspect.files() == files
 
 
 # --- conditions

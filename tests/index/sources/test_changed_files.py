@@ -92,7 +92,7 @@ def test_files_that_were_touched_or_restored_can_be_read_again(
     done = table.sync(reread=True)
     assert (done.added_files, done.removed_files, done.kept_files, done.reread) == (1, 1, 1, True)
     assert sorted(table.to_arrow().column("n").to_pylist()) == rows
-    assert table.indexes().column("blocks_indexed").to_pylist() == [2]
+    assert table.inspect.indexes().column("blocks_indexed").to_pylist() == [2]
     assert table.count("n = 3") == table.count("n = 13") == 1
     assert table.sync(reread=True).snapshot == table.snapshot.id  # nothing is committed where all is as it was
 
@@ -136,7 +136,7 @@ def test_files_of_a_converted_table_are_taken_anew_and_keep_their_rows(tmp_path:
     done = table.sync(reread=True)
     assert (done.added_files, done.kept_files, done.rows) == (1, 2, 21)
     assert [table.count(f"n = {n} AND more = 7") for n in (3, 13, 50)] == [1, 1, 0]
-    assert table.indexes().column("blocks_indexed").to_pylist() == [3]
+    assert table.inspect.indexes().column("blocks_indexed").to_pylist() == [3]
     assert table.changes(before).to_arrow().num_rows == 0
     pq.write_table(pa.table({"n": range(5)}), files[0])
     with pytest.raises(fuse.Corrupt, match="another file"):

@@ -64,9 +64,9 @@ def test_rows_are_those_of_the_table(tmp_path: Path, partition_by: list[str] | N
     assert_same_rows(table, expected, CONDITIONS)
     for column in ("name", "city"):
         table.create_index(f"by_{column}", "bloom", [column])
-        assert table.verify_index(f"by_{column}").sound
+        assert table.maintenance.verify_index(f"by_{column}").sound
     assert_same_rows(table, expected, CONDITIONS)
-    assert set(map(str, table.files())) == {str(Path(uri)) for uri in DeltaTable(place).file_uris()}
+    assert set(map(str, table.inspect.files())) == {str(Path(uri)) for uri in DeltaTable(place).file_uris()}
 
 
 def test_versions_are_followed_and_gone_back_to(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_source_that_loses_a_file_is_told_by_its_name(tmp_path: Path) -> None:
     place = lake(tmp_path)
     table = fuse.attach(place, tmp_path / "table", format="delta")
     write_deltalake(place, some_rows(200, 30), mode="append")
-    new = [uri for uri in DeltaTable(place).file_uris() if uri not in set(map(str, table.files()))]
+    new = [uri for uri in DeltaTable(place).file_uris() if uri not in set(map(str, table.inspect.files()))]
     Path(new[0]).unlink()
 
     with pytest.raises(fuse.NotFound, match=Path(new[0]).name):

@@ -73,7 +73,7 @@ def test_rows_are_those_of_the_table(tmp_path: Path, catalog: OneTable, partitio
     table = attached(tmp_path)
     table.create_index("by_name", "bloom", ["name"])
 
-    assert table.verify_index("by_name").sound
+    assert table.maintenance.verify_index("by_name").sound
     assert_same_rows(table, source.scan().to_arrow(), [*CONDITIONS, "name = 'n7'", "name IS NULL"])
 
 

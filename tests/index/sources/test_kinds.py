@@ -72,13 +72,13 @@ def test_indexes_of_each_kind_are_built_asked_and_followed(
     expected = pa.concat_tables([some_rows(first, 50) for first in (0, 100, 200)])
     assert_same_rows(table, expected, [*WHERE.values(), "json_contains(body, '$.tags[*]', 't3') AND NOT id = 3"])
     for name, condition in WHERE.items():
-        assert table.verify_index(name).sound
+        assert table.maintenance.verify_index(name).sound
         assert table.explain(condition).to_dict()["blocks"] == {"total": 3, "kept": 1}, name
         assert name in str(table.explain(condition))
     asked = ["count(*)", "sum(id)", "max(text)"]
     grouped, without = (table.aggregate(["city"], asked, indexes=used).to_pylist() for used in (True, False))
     assert sorted(map(str, grouped)) == sorted(map(str, without))
-    assert table.verify_index("totals").sound
+    assert table.maintenance.verify_index("totals").sound
     before = sorted((tmp_path / "lake").rglob("*.parquet"))
     for file in before:
         file.unlink()

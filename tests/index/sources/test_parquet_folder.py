@@ -135,7 +135,7 @@ def test_rows_are_those_of_the_files(tmp_path: Path, options: dict[str, Any]) ->
     assert_same_rows(table, expected, conditions)
     for kind, columns in [("bloom", ["name"]), ("bloom", ["unsigned"]), ("bloom", ["s.a"])]:
         table.create_index(f"{kind}_{columns[0].replace('.', '_')}", kind, columns)
-        assert table.verify_index(f"{kind}_{columns[0].replace('.', '_')}").sound
+        assert table.maintenance.verify_index(f"{kind}_{columns[0].replace('.', '_')}").sound
     assert_same_rows(table, expected, conditions)
     for position in (3, 77, 180):  # through pages, where there is an index of them
         assert sorted_rows(
@@ -204,7 +204,7 @@ def test_a_sync_brings_what_came_and_went_in_one_commit(tmp_path: Path) -> None:
 
     assert (result.added_files, result.removed_files, result.kept_files, result.rows) == (2, 2, 2, 140)
     assert_same_rows(table, read_folder(place, table.schema), CONDITIONS)
-    assert [table.indexes().to_pylist()[0][name] for name in ("blocks_indexed", "blocks")] == [4, 4]
+    assert [table.inspect.indexes().to_pylist()[0][name] for name in ("blocks_indexed", "blocks")] == [4, 4]
     assert "3 of 4 blocks" not in str(table.explain("id = 1005"))
     assert len(table.to_arrow("id = 1005")) == 1
     assert first.row_count == 200
@@ -276,7 +276,7 @@ def test_rows_change_through_the_source_alone(tmp_path: Path) -> None:
         lambda: table.overwrite(all_types(0, 1).select(["id"])),
         lambda: table.add_column("more", "INT"),
         lambda: table.drop_column("name"),
-        lambda: table.compact(),
+        lambda: table.maintenance.compact(),
     ]
 
     for change in refused:
@@ -332,7 +332,7 @@ def test_hives_folders_are_columns(tmp_path: Path) -> None:
     assert_same_rows(table, rows, conditions)
     assert "1 of 8 to read" in str(table.explain("city = 'Bonn' AND year = 2020"))
     table.create_index("by_city", "bloom", ["city"])
-    assert table.verify_index("by_city").sound
+    assert table.maintenance.verify_index("by_city").sound
     assert_same_rows(table, rows, conditions)
     assert table.aggregate([], ["count(*)"], "city = 'Oslo'").to_pylist() == [{"count(*)": 100}]
     assert {row["year"]: row["count(*)"] for row in table.aggregate(["year"], ["count(*)"]).to_pylist()} == {

@@ -7,10 +7,12 @@ import pytest
 import fuse_index as fuse
 import fuse_index.spark
 from fuse_index.table.arguments import check_arguments, checked_parameters
+from fuse_index.table.inspection.inspect import Inspect
+from fuse_index.table.maintenance import Maintenance
 
 METHODS = [
     method
-    for held in (fuse.Table, fuse.Catalog)
+    for held in (fuse.Table, Inspect, Maintenance, fuse.Catalog)
     for name, method in inspect.getmembers(held, inspect.isfunction)
     if not name.startswith("_")
 ]

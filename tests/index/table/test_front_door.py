@@ -18,6 +18,8 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index.predicate import Column, Compare, Literal
+from fuse_index.table.inspection.inspect import Inspect
+from fuse_index.table.maintenance import Maintenance
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("at", pa.timestamp("us", "UTC"))])
 ROWS = pa.Table.from_pylist([{"id": n, "name": f"n{n}", "at": n} for n in range(10)], SCHEMA)
@@ -65,57 +67,6 @@ PROMISED = [
     "recover_table",
     "scan_polars",
 ]
-METHODS = [
-    "add_column",
-    "append",
-    "apply",
-    "blocks",
-    "branch",
-    "change_type",
-    "clone",
-    "compact",
-    "convert",
-    "count",
-    "create_index",
-    "delete",
-    "delete_keys",
-    "diff",
-    "drop_branch",
-    "drop_column",
-    "drop_index",
-    "explain",
-    "export_delta",
-    "export_iceberg",
-    "fast_forward",
-    "files",
-    "head",
-    "history",
-    "indexes",
-    "inspect_index",
-    "lookup",
-    "merge",
-    "move_column",
-    "overwrite",
-    "rebuild_index",
-    "refresh",
-    "refresh_index",
-    "refs",
-    "rename_column",
-    "restore",
-    "scan",
-    "segments",
-    "sync",
-    "tag",
-    "tier",
-    "to_arrow",
-    "to_pandas",
-    "to_polars",
-    "untag",
-    "update",
-    "upsert",
-    "vacuum",
-    "verify_index",
-]
 
 
 def place() -> str:
@@ -138,7 +89,6 @@ def rows_of(table: fuse.Table) -> list[dict]:
 def test_the_names_are_those_that_are_promised():
     assert sorted(fuse.__all__) == PROMISED
     assert all(hasattr(fuse, name) for name in PROMISED)
-    assert [name for name in METHODS if not callable(getattr(fuse.Table, name))] == []
 
 
 def test_importing_it_imports_neither_spark_nor_a_parser_nor_a_search_engine():
@@ -471,9 +421,9 @@ def test_history_segments_and_blocks_are_tables(filled):
 
     assert history.column("operation").to_pylist() == ["append", "append", "create"]
     assert history.column("snapshot")[0].as_py() == filled.snapshot.id
-    assert filled.segments().column("rows").to_pylist() == [10, 10]
-    assert filled.blocks().column("rows").to_pylist() == [4, 4, 2, 4, 4, 2]
-    assert filled.indexes().num_rows == 0
+    assert filled.inspect.segments().column("rows").to_pylist() == [10, 10]
+    assert filled.inspect.blocks().column("rows").to_pylist() == [4, 4, 2, 4, 4, 2]
+    assert filled.inspect.indexes().num_rows == 0
 
 
 def test_an_older_state_is_read_by_snapshot_tag_or_time(filled):
@@ -498,8 +448,8 @@ def test_a_handle_at_an_older_state_changes_nothing(filled):
     for call in (
         lambda: old.append(ROWS),
         lambda: old.create_index("x", "bloom", ["id"]),
-        old.refresh_index,
-        lambda: old.rebuild_index("x"),
+        old.maintenance.refresh_index,
+        lambda: old.maintenance.rebuild_index("x"),
         lambda: old.drop_index("x"),
     ):
         with pytest.raises(fuse.ReadOnly, match="open the table without at= to change it"):
@@ -533,7 +483,7 @@ def test_indexes_are_listed_with_what_they_cover_and_cost(filled):
     filled.create_index("by_name", "bloom", ["name"], fpp=0.05)
     filled.create_index("later", "bloom", ["id"], build=False)
 
-    by_name, later = filled.indexes().to_pylist()
+    by_name, later = filled.inspect.indexes().to_pylist()
 
     expected = {
         "name": "by_name",
@@ -556,7 +506,7 @@ def test_indexes_are_listed_with_what_they_cover_and_cost(filled):
 def test_one_index_is_shown_with_what_its_kind_says(filled):
     filled.create_index("by_name", "bloom", ["name"])
 
-    shown = filled.inspect_index("by_name")
+    shown = filled.inspect.index("by_name")
 
     assert shown["name"] == "by_name"
     assert shown["contents"]["zones"] == 3
@@ -622,7 +572,7 @@ ARGUMENTS: dict = {
     "drop_column": ("name",),
     "drop_index": ("i",),
     "fast_forward": ("b",),
-    "inspect_index": ("i",),
+    "index": ("i",),
     "key_by": (["id"],),
     "merge": ([{"id": 1}], ["id"]),
     "move_column": ("id",),
@@ -638,7 +588,6 @@ ARGUMENTS: dict = {
     "untag": ("t",),
     "update": ("id = -1", {"name": "'x'"}),
     "verify_index": ("i",),
-    "index_tasks": ("i",),
     "deleting": ("id = -1",),
     "updating": ("id = -1", {"name": "'x'"}),
     "merging": (None, {}),
@@ -649,34 +598,48 @@ ARGUMENTS: dict = {
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, _ in inspect.getmembers(fuse.Table, inspect.isfunction) if not name.startswith("_")]
+    ("part", "name"),
+    [
+        (part, name)
+        for part, owner in (("", fuse.Table), ("inspect", Inspect), ("maintenance", Maintenance))
+        for name, _ in inspect.getmembers(owner, inspect.isfunction)
+        if not name.startswith("_")
+    ],
 )
-def test_whatever_is_handed_over_only_our_own_errors_come_back(name, monkeypatch, tmp_path):
+def test_whatever_is_handed_over_only_our_own_errors_come_back(part, name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # a clone may be made wherever a text points
     table = fuse.create_table(place(), SCHEMA)
     table.append(ROWS)
     table.tag("first")
-    method, base = getattr(fuse.Table, name), ARGUMENTS.get(name, ())
-    for number, argument in enumerate(list(inspect.signature(method).parameters.values())[1:]):
+
+    def method():
+        opened = fuse.open_table(table.stored.store)
+        return getattr(getattr(opened, part) if part else opened, name)
+
+    base = ARGUMENTS.get(name, ())
+    for number, argument in enumerate(inspect.signature(method()).parameters.values()):
         for strange in STRANGE if argument.kind is not argument.VAR_KEYWORD else ():
             given = (*base[:number], strange, *base[number + 1 :]) if number < len(base) else base
             more = {} if number < len(base) else {argument.name: strange}
             with suppress(fuse.FuseIndexError, fuse.StorageError):
-                method(fuse.open_table(table.stored.store), *given, **more)
+                method()(*given, **more)
 
 
 @pytest.mark.parametrize(
     ("work", "said"),
     [
-        (lambda table: table.vacuum(retention="soon"), "retention='soon' is no duration: say 12h, 7d, 0.5s"),
-        (lambda table: table.vacuum(retention=7), "retention=7: give a timedelta or a text"),
+        (
+            lambda table: table.maintenance.vacuum(retention="soon"),
+            "retention='soon' is no duration: say 12h, 7d, 0.5s",
+        ),
+        (lambda table: table.maintenance.vacuum(retention=7), "retention=7: give a timedelta or a text"),
         (
             lambda table: table.tag("t", expires="soon"),
             "expires='soon' is neither a duration such as 30d nor a time in ISO form",
         ),
         (lambda table: table.changes("t", key=3), r"key=3: give a list of texts such as \['id'\] or None"),
         (lambda table: table.cluster_by([3]), r"columns=\[3\]: give a list of texts"),
-        (lambda table: table.statistics("id"), "columns='id': give a list of texts"),
+        (lambda table: table.inspect.statistics("id"), "columns='id': give a list of texts"),
         (lambda table: table.drop_column("name", "keep"), "indexes='keep': give 'refuse' or 'drop'"),
         (
             lambda table: table.append(ROWS, application="me"),
@@ -697,8 +660,8 @@ def test_what_is_asked_for_instead_is_said(table, work, said):
 
 def test_spans_of_time_may_be_text(table):
     assert (
-        table.vacuum(retention="2h", dry_run=True).files
-        == table.vacuum(retention=timedelta(hours=2), dry_run=True).files
+        table.maintenance.vacuum(retention="2h", dry_run=True).files
+        == table.maintenance.vacuum(retention=timedelta(hours=2), dry_run=True).files
     )
     assert table.tag("soon", "30d").expires - table.tag("late", timedelta(days=30)).expires < timedelta(minutes=1)
     assert table.tag("then", "2100-01-31T12:00:00Z").expires == datetime(2100, 1, 31, 12, tzinfo=UTC)

@@ -34,7 +34,7 @@ def table() -> fuse.Table:
 
 
 def test_snapshots_tell_what_the_table_was(table):
-    found = table.snapshots()
+    found = table.inspect.snapshots()
 
     assert found.column("operation").to_pylist() == ["add column", "append", "create index", "append", "create"]
     assert found.column("rows").to_pylist() == [9, 9, 8, 8, 0]
@@ -44,41 +44,43 @@ def test_snapshots_tell_what_the_table_was(table):
     assert found.column("cluster_by").to_pylist() == [["id"]] * 5
     assert found.column("snapshot").to_pylist()[1:] == found.column("parent").to_pylist()[:-1]
     assert found.column("summary").to_pylist()[1] == '{"added_rows": 1, "added_blocks": 1}'
-    assert table.snapshots(2) == found.slice(0, 2)
-    assert fuse.open_table(table.stored.store, at=found.column("snapshot")[2].as_py()).snapshots() == found.slice(2)
+    assert table.inspect.snapshots(2) == found.slice(0, 2)
+    assert fuse.open_table(
+        table.stored.store, at=found.column("snapshot")[2].as_py()
+    ).inspect.snapshots() == found.slice(2)
 
 
 def test_of_a_collected_snapshot_only_the_log_tells(table):
-    gone = table.snapshots().column("snapshot")[1].as_py()
+    gone = table.inspect.snapshots().column("snapshot")[1].as_py()
     table.stored.store.delete([f"_ss/{gone}.json"])
     process_cache.clear()
-    found = fuse.open_table(table.stored.store).snapshots().to_pylist()
+    found = fuse.open_table(table.stored.store).inspect.snapshots().to_pylist()
 
     assert (found[1]["operation"], found[1]["rows"], found[0]["rows"]) == ("append", None, 9)
 
 
 def test_segments_and_blocks_tell_where_they_are_from(table):
-    blocks = table.blocks()
+    blocks = table.inspect.blocks()
     assert blocks.select(["rows", "level", "schema", "added_by", "indexes"]).to_pylist() == [
         {"rows": 4, "level": 0, "schema": 0, "added_by": 2, "indexes": []},
         {"rows": 4, "level": 0, "schema": 0, "added_by": 2, "indexes": []},
         {"rows": 1, "level": 0, "schema": 0, "added_by": 4, "indexes": ["by_name"]},
     ]
-    assert table.segments().select(["rows", "blocks", "added_by"]).to_pylist() == [
+    assert table.inspect.segments().select(["rows", "blocks", "added_by"]).to_pylist() == [
         {"rows": 8, "blocks": 2, "added_by": 2},
         {"rows": 1, "blocks": 1, "added_by": 4},
     ]
-    table.compact()
-    assert table.blocks().column("added_by").to_pylist() == [2, 2, 4]
-    assert table.segments().column("added_by").to_pylist() == [4]
+    table.maintenance.compact()
+    assert table.inspect.blocks().column("added_by").to_pylist() == [2, 2, 4]
+    assert table.inspect.segments().column("added_by").to_pylist() == [4]
     table.append([{**row(n), "country": None} for n in (2, 102)])
-    table.recluster(depth=1)
-    assert max(table.blocks().column("level").to_pylist()) == 1
+    table.maintenance.recluster(depth=1)
+    assert max(table.inspect.blocks().column("level").to_pylist()) == 1
 
 
 def test_columns_tell_what_is_known_over_all_blocks(table):
     table.rename_column("name", "called")
-    found = {one["name"]: one for one in table.columns().to_pylist()}
+    found = {one["name"]: one for one in table.inspect.columns().to_pylist()}
 
     assert list(found) == ["id", "called", "at", "at.x", "at.deep", "at.deep.y", "tags", "raw", "price", "country"]
     assert (found["id"]["min"], found["id"]["max"], found["id"]["nullable"], found["id"]["nulls"]) == (
@@ -97,22 +99,22 @@ def test_columns_tell_what_is_known_over_all_blocks(table):
 
 
 def test_statistics_tell_of_each_block_and_column(table):
-    found = table.statistics()
+    found = table.inspect.statistics()
 
     assert len(found) == 3 * 7
     assert found.column("column").to_pylist()[:7] == ["id", "name", "at.x", "at.deep.y", "raw", "price", "country"]
     assert found.column("block").to_pylist() == [row_id for row_id in table.stored.blocks().ids for _ in range(7)]
-    ids = table.statistics(["id", "at.x"])
+    ids = table.inspect.statistics(["id", "at.x"])
     assert ids.filter(pc.equal(ids.column("column"), "id")).column("max").to_pylist() == ["3", "7", "100"]
     assert ids.column("rows").to_pylist() == [4, 4, 4, 4, 1, 1]
-    assert table.statistics(["country"]).column("distinct").to_pylist() == [1, 1, 1]
+    assert table.inspect.statistics(["country"]).column("distinct").to_pylist() == [1, 1, 1]
     with pytest.raises(fuse.InputError, match="'tags' has no statistics"):
-        table.statistics(["id", "tags"])
+        table.inspect.statistics(["id", "tags"])
     with pytest.raises(fuse.SchemaError, match="did you mean"):
-        table.statistics(["idd"])
+        table.inspect.statistics(["idd"])
     for limit in (-1, "2"):
         with pytest.raises(fuse.InputError, match=r"limit=.*give a (number of commits|whole number)"):
-            table.snapshots(limit)
+            table.inspect.snapshots(limit)
 
 
 @pytest.mark.parametrize("name", METADATA_VIEWS)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
+from fuse_index.table.indexes import plan_index_tasks
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -36,9 +37,9 @@ def test_a_branch_is_written_and_comes_home_with_its_indexes(table):
     table.fast_forward("side")
     assert ids(table, "name = 'n4'") == [4]
     assert table.explain("name = 'n4'").to_dict()["blocks"]["kept"] == 1
-    assert table.indexes().column("blocks_indexed").to_pylist() == [3]
+    assert table.inspect.indexes().column("blocks_indexed").to_pylist() == [3]
     table.drop_branch("side")
-    assert table.refs().column("name").to_pylist() == ["main"]
+    assert table.inspect.refs().column("name").to_pylist() == ["main"]
 
 
 def test_a_clone_skips_blocks_as_its_source_does_and_changes_alone(table):
@@ -49,9 +50,9 @@ def test_a_clone_skips_blocks_as_its_source_does_and_changes_alone(table):
 
     assert (ids(table), ids(copy)) == ([1, 2, 3], [2, 3, 4])
     assert copy.explain("name = 'n3'").to_dict()["blocks"]["kept"] == 1
-    assert copy.verify_index("by_name").sound
+    assert copy.maintenance.verify_index("by_name").sound
     assert copy.history().column("operation").to_pylist() == ["delete", "append", "clone"]
-    (held,) = [row for row in table.refs().to_pylist() if row["kind"] == "tag"]
+    (held,) = [row for row in table.inspect.refs().to_pylist() if row["kind"] == "tag"]
     assert held["holder"] == copy.stored.store.url
 
 
@@ -61,10 +62,10 @@ def test_an_index_of_a_clone_is_complete_as_long_as_its_sources_packs_are(table,
     source.append(pa.table({"id": range(3000), "name": [f"n{number}" for number in range(3000)]}))
     copy = source.clone(str(tmp_path / "copy"))
 
-    assert copy.index_tasks("by_name") == []
+    assert plan_index_tasks(copy, "by_name") == []
     (pack,) = [path for path in (tmp_path / "source" / "_i").rglob("*") if path.is_file()]
     pack.unlink()
-    assert len(copy.index_tasks("by_name")) == 1
+    assert len(plan_index_tasks(copy, "by_name")) == 1
 
 
 def test_a_table_attached_to_be_read_is_not_changed_by_mistake(table):
@@ -79,8 +80,8 @@ def test_a_table_attached_to_be_read_is_not_changed_by_mistake(table):
         lambda: attached.create_index("x", "bloom", ["name"]),
         lambda: attached.tag("x"),
         lambda: attached.branch("x"),
-        lambda: attached.vacuum(),
-        lambda: attached.compact(),
+        lambda: attached.maintenance.vacuum(),
+        lambda: attached.maintenance.compact(),
         lambda: attached.add_column("x", "int"),
         lambda: attached.restore(attached.snapshot.id),
         lambda: attached.drop_branch("side"),
@@ -127,7 +128,9 @@ def test_an_index_made_since_is_gone_after_a_restore_and_the_one_of_then_is_whol
 
     assert table.diff("then").definitions == ("added 'by_name'", "dropped 'by_id'")
     table.restore("then")
-    assert table.indexes().select(["name", "blocks_indexed"]).to_pylist() == [{"name": "by_id", "blocks_indexed": 2}]
+    assert table.inspect.indexes().select(["name", "blocks_indexed"]).to_pylist() == [
+        {"name": "by_id", "blocks_indexed": 2}
+    ]
 
 
 def test_a_pinned_handle_names_and_branches_what_it_reads_but_changes_nothing(table):
@@ -147,13 +150,13 @@ def test_a_pinned_handle_names_and_branches_what_it_reads_but_changes_nothing(ta
 
 def test_a_vacuum_says_what_it_would_delete_and_deletes_nothing_young(table):
     table.delete("id > 1")
-    found = table.vacuum(timedelta(0), dry_run=True, force=True)
+    found = table.maintenance.vacuum(timedelta(0), dry_run=True, force=True)
 
     assert not found.deleted
     assert sum(found.files.values()) == 0
     assert found.kept > 5
     with pytest.raises(fuse.StorageError, match="say force"):
-        table.vacuum(timedelta(0))
+        table.maintenance.vacuum(timedelta(0))
 
 
 def test_a_time_before_the_table_and_a_wrong_at_are_named(table):

@@ -67,7 +67,7 @@ def test_an_index_survives_renames_and_follows_new_rows(table):
     assert kept(table, "lower(called) = 'n3'") == 1
     assert found(table, "s.b = 2") == [2]
     assert kept(table, "s.b = 2") == 1
-    assert table.indexes().column("columns").to_pylist() == [["lower(called)"], ["s.b"]]
+    assert table.inspect.indexes().column("columns").to_pylist() == [["lower(called)"], ["s.b"]]
     table.move_column("called", first=True)
     assert table.schema.names == ["called", "id", "s"]
     with pytest.raises(fuse.InputError, match="where is 'called' to go"):
@@ -84,7 +84,7 @@ def test_a_column_with_an_index_is_dropped_only_with_it(table):
         table.drop_column("s")
     table.drop_column("s", indexes="drop")
     assert table.schema.names == ["id", "name"]
-    assert table.indexes().num_rows == 0
+    assert table.inspect.indexes().num_rows == 0
     old = fuse.open_table(table.stored.store, at=then)
     assert found(old, "s.a = 3") == [3]
     assert kept(old, "s.a = 3") == 1
@@ -100,7 +100,9 @@ def test_a_widened_columns_index_is_refused_dropped_or_rebuilt(table):
     assert found(table, "id = 3") == [3]
     assert kept(table, "id = 3") == 1
     assert found(table, f"id = {1 << 40}") == [1 << 40]
-    assert table.indexes().select(["blocks_indexed", "problem"]).to_pylist() == [{"blocks_indexed": 3, "problem": None}]
+    assert table.inspect.indexes().select(["blocks_indexed", "problem"]).to_pylist() == [
+        {"blocks_indexed": 3, "problem": None}
+    ]
 
 
 def test_appending_takes_new_columns_if_told_to(table):
@@ -225,7 +227,7 @@ def test_properties_are_set_and_removed(table):
     table.set_properties({"block_rows": 1, "team": "a"})
     table.append(rows(5, 6))
 
-    assert [block["rows"] for block in table.blocks().to_pylist()] == [2, 2, 1, 1]
+    assert [block["rows"] for block in table.inspect.blocks().to_pylist()] == [2, 2, 1, 1]
     table.set_properties({"team": "b"}, ["block_rows"])
     assert dict(fuse.open_table(table.stored.store).snapshot.properties) == {"team": "b"}
     assert dict(fuse.open_table(table.stored.store, at=before).snapshot.properties) == {"block_rows": 2}

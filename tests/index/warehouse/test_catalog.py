@@ -253,7 +253,7 @@ def test_a_clone_gets_a_name(catalog: Catalog) -> None:
     assert ids(catalog.load_table("t")) == [1]
     with pytest.raises(AlreadyExists):
         catalog.clone_table("sales.copy", source)
-    assert source.refs().num_rows == 2  # main, and the tag of the one clone
+    assert source.inspect.refs().num_rows == 2  # main, and the tag of the one clone
     with pytest.raises(fuse.InputError, match="give an open table"):
         catalog.clone_table("sales.other", "t")
 
@@ -268,7 +268,7 @@ def test_a_clone_that_comes_second_holds_nothing(catalog: Catalog, monkeypatch: 
     monkeypatch.setattr(fuse.Table, "clone", clone)
     with pytest.raises(AlreadyExists):
         catalog.clone_table("copy", source)
-    assert source.refs().column("kind").to_pylist() == ["branch"]
+    assert source.inspect.refs().column("kind").to_pylist() == ["branch"]
 
 
 def test_registering_moves_nothing(catalog: Catalog, tmp_path: Path) -> None:

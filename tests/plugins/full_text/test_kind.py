@@ -153,7 +153,7 @@ def test_rows_are_named_and_only_their_zones_are_read(tmp_path):
     assert table.scan("match(body, 'rare')", ["n"]).to_arrow().column("n").to_pylist() == [7, 950]
     assert table.scan("match(body, 'common')").count() == 998
     assert table.explain("match(body, 'nowhere')").to_dict()["blocks"]["kept"] == 0
-    assert table.verify_index("words").sound
+    assert table.maintenance.verify_index("words").sound
 
 
 def test_unindexed_blocks_give_the_same_answer(tmp_path):
@@ -292,6 +292,6 @@ def test_inspect_says_what_a_person_learns_from(tmp_path):
     table = fuse.create_table(str(tmp_path / "t"), "body STRING")
     table.create_index("words", "full_text", ["body"])
     table.append(pa.table({"body": ["late refund", "late", None]}))
-    found = table.inspect_index("words")
+    found = table.inspect.index("words")
 
     assert "late (2), refund (1)" in str(found)

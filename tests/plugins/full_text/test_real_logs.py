@@ -50,5 +50,5 @@ def test_the_index_finds_what_reading_every_line_finds(tmp_path, log, tokenizer)
         kept += table.explain(where).to_dict()["blocks"]["kept"]
         best = table.search("line", query, 5, options=f"tokenizer={tokenizer}")
         assert len(best) == min(5, len(found))
-    assert table.verify_index("words").sound
+    assert table.maintenance.verify_index("words").sound
     assert kept

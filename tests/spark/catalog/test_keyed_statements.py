@@ -50,7 +50,7 @@ def test_statements_change_rows_by_their_keys(sql_spark: SparkSession, tmp_path:
     )
     rows: dict[int, Row] = {i: {"id": i, "name": "base", "n": i % 7} for i in range(40)}
     table.upsert(list(rows.values()))
-    table.tier()
+    table.maintenance.tier()
     hot = [{"id": i, "name": "tail", "n": 3} for i in range(0, 44, 6)]
     table.upsert(hot)
     rows |= {row["id"]: row for row in hot}
@@ -64,7 +64,7 @@ def test_statements_change_rows_by_their_keys(sql_spark: SparkSession, tmp_path:
         assert table.history().column("operation")[0].as_py() in ("upsert", "delete keys", "delete")
         check_invariants(table.stored)
         if number == 2:
-            table.tier()
+            table.maintenance.tier()
 
 
 @pytest.mark.any_spark
@@ -75,7 +75,7 @@ def test_a_delete_of_partitions_opens_no_file_of_theirs(sql_spark: SparkSession,
     days = [date(2026, 1, 1 + number) for number in range(3)]
     rows = [{"id": number, "day": days[number % 3], "n": number} for number in range(30)]
     table.upsert(rows)
-    table.tier()
+    table.maintenance.tier()
     hot = [rows[29] | {"n": 100}, {"id": 31, "day": days[1], "n": 0}, {"id": 5000, "day": days[0], "n": 0}]
     table.upsert(hot)
     blocks = table.stored.blocks()
@@ -107,7 +107,7 @@ def test_a_statement_goes_with_tiering_and_not_with_changes(sql_spark: SparkSess
         except FileExistsError:
             return True
         other = fuse.open_table(tmp_path / "t")
-        other.tier()
+        other.maintenance.tier()
         if row >= 5:
             other.upsert([{"id": 99, "n": 0}])
         return True

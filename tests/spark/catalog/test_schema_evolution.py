@@ -32,7 +32,7 @@ def make(sql_spark: SparkSession, tmp_path: Path) -> Callable[[str], fuse.Table]
         rows = [{"id": i, "v": f"v{i}", "k": i, "s": {"a": i}} for i in (1, 2)]
         if kind == "keyed":
             made.upsert(rows[:1])
-            made.tier()
+            made.maintenance.tier()
             made.upsert(rows[1:])
         else:
             made.append(rows)

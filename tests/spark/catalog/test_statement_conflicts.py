@@ -108,9 +108,9 @@ def test_a_statement_that_somebody_else_came_before_is_told(
 
 def tier_meanwhile(table: fuse.Table) -> None:
     table.append([{"id": 100, "kind": "hot"}], hot=True)
-    table.tier()
+    table.maintenance.tier()
     table.append([{"id": 101, "kind": "hot"}], hot=True)
-    table.compact()
+    table.maintenance.compact()
 
 
 MOVED = {

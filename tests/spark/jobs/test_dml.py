@@ -116,7 +116,7 @@ def test_executors_change_what_one_process_would(
     counts = {name: count for name, count in table.snapshot.summary.items() if name.endswith("_rows")}
     assert counts == {name: count for name, count in copy.snapshot.summary.items() if name.endswith("_rows")}
     assert table.snapshot.sequence == 4
-    assert table.verify_index("by_kind").sound
+    assert table.maintenance.verify_index("by_kind").sound
     check_invariants(table.stored)
 
 
@@ -131,7 +131,7 @@ def test_a_merge_whose_rows_were_moved_meanwhile_finds_them_again(
     def run(source: MergeSource, *given: Any) -> Any:
         written = real(source, *given)
         if not runs:
-            fuse.open_table(table.stored.store.url).compact()
+            fuse.open_table(table.stored.store.url).maintenance.compact()
         runs.append(len(runs))
         return written
 
@@ -226,11 +226,11 @@ def test_small_blocks_are_joined_by_executors(spark: SparkSession, tmp_path: Pat
     copy = table.clone(str(tmp_path / "copy"))
 
     fuse_spark.compact(spark, url)
-    copy.compact()
+    copy.maintenance.compact()
 
     assert [row[0] for row in rows(table)] == list(range(200))
     assert table.stored.blocks().row_counts.tolist() == copy.stored.blocks().row_counts.tolist() == [50] * 4
-    assert table.verify_index("by_kind").sound
+    assert table.maintenance.verify_index("by_kind").sound
     before = table.snapshot.sequence
     fuse_spark.compact(spark, url)
     assert table.refresh().snapshot.sequence == before
@@ -242,16 +242,16 @@ def test_blocks_that_overlap_are_sorted_apart_by_executors(
 ) -> None:
     table.cluster_by(["kind", "id"])
     copy = table.clone(str(tmp_path / "copy"))
-    copy.recluster(depth=1, step_blocks=6)
+    copy.maintenance.recluster(depth=1, step_blocks=6)
     before, steps, commits = sorted(rows(table)), [], table.snapshot.sequence
 
     fuse_spark.recluster(spark, table.stored.store.url, depth=1, step_blocks=6, progress=steps.append)
 
     assert sorted(rows(table)) == before
-    assert table.clustering().average_depth == copy.clustering().average_depth < 3
+    assert table.inspect.clustering().average_depth == copy.inspect.clustering().average_depth < 3
     assert [step.number for step in steps] == list(range(1, len(steps) + 1))
     assert table.snapshot.sequence - commits < len(steps)
-    assert table.verify_index("by_kind").sound
+    assert table.maintenance.verify_index("by_kind").sound
     check_invariants(table.stored)
     with pytest.raises(fuse.InputError, match="depth=0"):
         fuse_spark.recluster(spark, table.stored.store.url, depth=0)

@@ -39,7 +39,7 @@ def test_each_view_holds_what_python_shows(spark: SparkSession, table: Table) ->
 
 
 def test_some_views_of_an_older_state(spark: SparkSession, table: Table) -> None:
-    first = table.snapshots().column("snapshot")[-1].as_py()
+    first = table.inspect.snapshots().column("snapshot")[-1].as_py()
 
     assert fuse_spark.introspect(spark, table.stored.store.url, "old", ["blocks", "columns"], at=first) == [
         "old_blocks",

@@ -20,6 +20,7 @@ from fuse_index.spark.source import data_source
 from fuse_index.spark.source.batch_writer import BatchWriter
 from fuse_index.spark.source.options import OptionError
 from fuse_index.spark.source.write_target import HeapTarget
+from fuse_index.table.indexes import plan_index_tasks
 from fuse_storage import NotFound
 from fuse_storage.testing import check_invariants
 from tests.index.strangers import ACME
@@ -63,7 +64,7 @@ def test_along_a_curve_each_task_sorts_its_rows(session: SparkSession, url: str)
     write.write(shuffled(session), url)
 
     assert sorted(open_table(url).scan().to_arrow().column("id").to_pylist()) == list(range(10_000))
-    assert open_table(url).clustering().average_depth < 7  # 10 blocks, unsorted all of them
+    assert open_table(url).inspect.clustering().average_depth < 7  # 10 blocks, unsorted all of them
 
 
 def test_blocks_are_sized_to_the_tables_property(session: SparkSession, url: str) -> None:
@@ -160,7 +161,7 @@ def unbuilt(session: SparkSession, url: str) -> str:
 
 
 def coverage(url: str, name: str = "by_s") -> tuple[int, int]:
-    (row,) = [row for row in open_table(url).indexes().to_pylist() if row["name"] == name]
+    (row,) = [row for row in open_table(url).inspect.indexes().to_pylist() if row["name"] == name]
     return row["blocks_indexed"], row["blocks"]
 
 
@@ -174,7 +175,7 @@ def test_an_index_is_built_by_tasks(session: SparkSession, unbuilt: str) -> None
     write.build_index(session, unbuilt, "by_s")
 
     assert (coverage(unbuilt), kept(unbuilt)) == ((20, 20), 1)
-    assert open_table(unbuilt).verify_index("by_s").sound
+    assert open_table(unbuilt).maintenance.verify_index("by_s").sound
     assert open_table(unbuilt).scan("s = 's777'").to_arrow().column("id").to_pylist() == [777]
     check_invariants(open_table(unbuilt).stored)
 
@@ -244,7 +245,7 @@ def test_a_rebuild_builds_every_block_anew(session: SparkSession, unbuilt: str) 
 
 
 def test_rows_that_arrive_during_a_build_are_kept(session: SparkSession, unbuilt: str) -> None:
-    work = open_table(unbuilt).index_tasks("by_s", processes=2)
+    work = plan_index_tasks(open_table(unbuilt), "by_s", processes=2)
     open_table(unbuilt).append(pa.table({"id": [1], "s": ["late"]}))
     results = run_as_tasks(session, lambda task: Sealed(run_build_task_in_worker(task)), work)
     write._commit_index(Sealed(work[0]), results)

@@ -266,7 +266,7 @@ def test_rows_that_are_deleted_and_blocks_that_are_joined_stay_right(spark: Spar
         for name, indexes in (("d", True), ("d_plain", False)):
             fuse_spark.read(spark, str(tmp_path / "t"), indexes=indexes).createOrReplaceTempView(name)
         assert answered(both(spark, query, "d")) == "whole"
-        table.compact()
+        table.maintenance.compact()
 
 
 def test_a_count_of_the_whole_table_reads_nothing(tables: SparkSession) -> None:
@@ -364,7 +364,7 @@ def test_sketches_are_those_that_spark_would_make(spark: SparkSession, tmp_path:
         assert [_sketches(row) for row in sorted(found.collect())] == [
             _sketches(row) for row in sorted(right.collect())
         ]
-    table.refresh_index("x")
+    table.maintenance.refresh_index("x")
     whole = (
         fuse_spark.read(spark, str(tmp_path / "t")).groupBy().agg(hll_sketch_estimate(hll_sketch_agg("id")).alias("n"))
     )
@@ -397,7 +397,7 @@ def test_sketches_that_a_table_holds_are_united_as_spark_does(spark: SparkSessio
 
         assert answered(found) == "partly"
         assert list(map(_sketches, found.collect())) == list(map(_sketches, right.collect()))
-    table.refresh_index("x")
+    table.maintenance.refresh_index("x")
     for view, indexes in (("united", True), ("united_plain", False)):
         fuse_spark.read(spark, url, indexes=indexes).createOrReplaceTempView(view)
     for key in ("city", "left(city, 1)"):

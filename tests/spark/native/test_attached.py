@@ -155,7 +155,7 @@ def test_rows_written_since_go_together_with_values_of_partitions(utc: SparkSess
     assert firsts[0] == firsts[1]
     assert collected(ours.where("id = 1000").select("city", "_metadata.file_name", "_metadata.row_index", "day")) == [
         str(Row(city="Rome", file_name=name, row_index=0, day=None))
-        for name in {Path(path).name for path in fuse.open_table(place).files() if path.startswith(place)}
+        for name in {Path(path).name for path in fuse.open_table(place).inspect.files() if path.startswith(place)}
         if ours.where(f"id = 1000 AND _metadata.file_name = '{name}'").count()
     ]
     small = utc.createDataFrame([("Bonn",), ("a/b 50%=c",)], "city string")
@@ -205,8 +205,8 @@ def test_jobs_index_an_attached_table_on_executors(utc: SparkSession, tmp_path: 
     fuse_spark.build_index(utc, str(tmp_path / "table"), "by_name")
 
     table = fuse.open_table(tmp_path / "table")
-    assert [table.indexes().to_pylist()[0][name] for name in ("blocks_indexed", "blocks")] == [4, 4]
-    assert table.verify_index("by_name").sound
+    assert [table.inspect.indexes().to_pylist()[0][name] for name in ("blocks_indexed", "blocks")] == [4, 4]
+    assert table.maintenance.verify_index("by_name").sound
     assert fuse_spark.read(utc, str(tmp_path / "table")).where("name = 'n7'").count() == 4
 
 

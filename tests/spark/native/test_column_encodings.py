@@ -159,7 +159,7 @@ def test_compaction_chooses_forms_anew(spark: SparkSession, tmp_path: Path) -> N
     before = fuse_spark.read(spark, table.stored.store.url).orderBy("id").collect()
     table.set_properties({"compression": "auto"})
 
-    table.compact()
+    table.maintenance.compact()
 
     newest = max(Path(tmp_path, "t", "_b").iterdir(), key=lambda path: path.stat().st_mtime)
     group = pq.read_metadata(newest).row_group(0)

@@ -45,7 +45,8 @@ def table(tmp_path: Path) -> Table:
 
 def block_paths(table: Table) -> list[Path]:
     return [
-        Path(table.stored.store.url.removeprefix("file://")) / key for key in table.blocks()["location"].to_pylist()
+        Path(table.stored.store.url.removeprefix("file://")) / key
+        for key in table.inspect.blocks()["location"].to_pylist()
     ]
 
 

@@ -173,7 +173,7 @@ def test_rows_of_the_tail_are_of_any_partition(tables: SparkSession, tmp_path: P
         map(repr, zip(*(expected[name].to_pylist() for name in ("day", "id", "v_sum")), strict=True))
     )
     assert shuffles(found) == 1
-    table.tier()
+    table.maintenance.tier()
     tiered = fuse_spark.read(tables, table.stored.store.url)
     tiered.createOrReplaceTempView("t")
     again = tables.sql(query)

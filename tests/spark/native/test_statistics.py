@@ -51,7 +51,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         folder, rows().schema, properties={"block_rows": BLOCK, "zone_rows": BLOCK}, primary_key=["id"]
     )
     table.upsert(rows())
-    table.tier()
+    table.maintenance.tier()
     fuse_spark.read(spark, folder).createOrReplaceTempView("t")
     pq.write_table(rows(), f"{folder}.parquet")
     spark.sql("DROP TABLE IF EXISTS t_plain")
@@ -112,7 +112,7 @@ def test_rows_that_do_not_count_are_not_counted(by_cost: SparkSession, tmp_path:
         url, rows().schema, primary_key=["id"], properties={"block_rows": BLOCK, "delete_mode": "merge-on-read"}
     )
     table.upsert(rows())
-    table.tier()
+    table.maintenance.tier()
     table.delete("number = 3 OR id < 50")
     table.upsert(rows().slice(60, 20))  # hides as many
     left = table.count()

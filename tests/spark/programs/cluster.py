@@ -67,7 +67,7 @@ def written(spark: SparkSession, folder: str) -> list[int]:
     fuse_spark.write(
         spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)])), f"{folder}/numbers"
     )
-    return open_table(f"{folder}/numbers").blocks().column("rows").to_pylist()
+    return open_table(f"{folder}/numbers").inspect.blocks().column("rows").to_pylist()
 
 
 def questions(spark: SparkSession, folder: str) -> dict[str, Any]:
@@ -87,7 +87,9 @@ def indexed(spark: SparkSession, folder: str) -> Any:
     table = open_table(f"{folder}/numbers")
     table.create_index("by_kind", "bloom", ["kind"], build=False)
     fuse_spark.build_index(spark, f"{folder}/numbers", "by_kind")
-    (index,) = [row for row in open_table(f"{folder}/numbers").indexes().to_pylist() if row["name"] == "by_kind"]
+    (index,) = [
+        row for row in open_table(f"{folder}/numbers").inspect.indexes().to_pylist() if row["name"] == "by_kind"
+    ]
     asked = fuse_spark.read(spark, f"{folder}/numbers").where("kind = 'nobody'")
     return {"rows": asked.count(), "blocks": index["blocks"], "indexed": index["blocks_indexed"], "kept": kept(asked)}
 

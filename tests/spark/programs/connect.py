@@ -122,7 +122,7 @@ def indexed(spark: SparkSession, folder: str) -> Any:
     def coverage() -> Any:
         from fuse_index import open_table
 
-        return open_table(f"{folder}/numbers").indexes().to_pylist()
+        return open_table(f"{folder}/numbers").inspect.indexes().to_pylist()
 
     return [row for row in run_where_reachable(spark, coverage) if row["name"] == "by_kind"]
 

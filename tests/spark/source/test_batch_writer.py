@@ -445,7 +445,7 @@ def test_writing_builds_the_indexes_in_the_same_pass(session: SparkSession, url:
 def open_indexes(url: str) -> list[dict[str, object]]:
     from fuse_index import open_table
 
-    return list(open_table(url).indexes().to_pylist())
+    return list(open_table(url).inspect.indexes().to_pylist())
 
 
 def test_blocks_are_cut_by_the_tables_properties(session: SparkSession, url: str) -> None:

@@ -44,7 +44,7 @@ def test_a_scan_of_a_hot_table_finds_what_the_tiered_one_has(session: SparkSessi
     table = make(url)
     table.create_index("by_name", "bloom", ["name"])
     hot, source = fuse_spark.read(session, url), session.read.format("fuse").load(url)
-    table.tier()
+    table.maintenance.tier()
     tiered = fuse_spark.read(session, url)
 
     for where in ("true", "id = 207", "name = 'n211' OR id < 3", "x > 56", "id BETWEEN 198 AND 203", "id < 0"):
@@ -75,10 +75,10 @@ def test_a_stream_goes_through_hot_commits_and_tiering_with_no_row_lost_or_doubl
     table.append(rows(230, 5))
     table.append(rows(235, 5))
     run_once()
-    table.tier()
+    table.maintenance.tier()
     run_once()
     table.append(rows(240, 1))
-    table.compact()
+    table.maintenance.compact()
     run_once()
 
     copy = fuse.open_table(target)
@@ -139,7 +139,7 @@ def test_a_lost_hot_block_or_list_of_them_is_an_error_however_it_is_read(session
     for ask in (
         lambda opened: opened.to_arrow(),
         lambda opened: opened.count("x > 55.1"),
-        lambda opened: opened.tier(),
+        lambda opened: opened.maintenance.tier(),
     ):
         with pytest.raises(Corrupt, match=lost.name):
             ask(fuse.open_table(url))
@@ -168,7 +168,7 @@ def test_a_state_is_read_by_its_version_and_without_its_tail(session: SparkSessi
     assert source.option("version", version).load(url).filter("id >= 195").count() == 35
     assert source.option("tail", "false").load(url).filter("id >= 195").count() == 5
     assert fuse_spark.read(session, url, version=version, tail=False).count() == 200
-    table.tier()
+    table.maintenance.tier()
     assert (whole.count(), base.count(), fuse_spark.read(session, url, tail=False).count()) == (230, 200, 235)
     for options in ({"version": "0"}, {"version": "x"}, {"tail": "no"}, {"version": "2", "at": "v1"}):
         with pytest.raises((AnalysisException, InvalidArgument), match=r"version|tail"):
@@ -189,4 +189,4 @@ def test_executors_tier_in_one_commit(session: SparkSession, url: str) -> None:
     assert table.refresh().tail.rows == 0
     assert table.history().column("operation").to_pylist().count("tier") == 1
     assert sorted(table.to_arrow().column("id").to_pylist()) == list(range(330))
-    assert [names for names in table.blocks().column("indexes").to_pylist() if names != ["by_name"]] == []
+    assert [names for names in table.inspect.blocks().column("indexes").to_pylist() if names != ["by_name"]] == []

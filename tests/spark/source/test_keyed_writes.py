@@ -36,7 +36,7 @@ def url(tmp_path: Path) -> str:
 def make(url: str, **properties: object) -> fuse.Table:
     made = fuse.create_table(url, "id BIGINT, name STRING, n INT", primary_key=["id"], properties=properties)
     made.upsert([{"id": number, "name": "base", "n": number} for number in range(10)])
-    made.tier()
+    made.maintenance.tier()
     return made
 
 
@@ -198,7 +198,7 @@ def test_three_tables_in_a_row_are_the_same(session: SparkSession, url: str) -> 
     ]
     places = [table.stored.store.url for table in tables]
     first.upsert([{"id": number, "name": "base", "n": number} for number in range(10)])
-    first.tier()
+    first.maintenance.tier()
     first.delete_keys([0])
     for source, target in pairwise(places):
         carry(session, source, target)
@@ -206,8 +206,8 @@ def test_three_tables_in_a_row_are_the_same(session: SparkSession, url: str) -> 
         [{"id": 1, "name": "late", "n": 1}, {"id": 3, "name": "base", "n": 3}, {"id": 20, "name": None, "n": 0}]
     )
     first.delete_keys([2, 20, 99])
-    others[0].refresh().tier()
-    first.tier()
+    others[0].refresh().maintenance.tier()
+    first.maintenance.tier()
     first.upsert([{"id": 2, "name": "again", "n": 2}, {"id": 1, "name": "last", "n": 1}])
     for source, target in pairwise(places):
         carry(session, source, target)

@@ -17,7 +17,7 @@ COLUMNS = ("_commit_version", "_change_type", "id", "city")
 def table(tmp_path: Path) -> fuse.Table:
     made = fuse.create_table(tmp_path / "t", "id BIGINT, city STRING NOT NULL", primary_key=["id"])
     made.upsert([{"id": number, "city": "Bonn"} for number in range(5)])
-    made.tier()
+    made.maintenance.tier()
     return made
 
 
@@ -31,7 +31,7 @@ def test_puts_and_deletes_are_told_commit_by_commit(spark: SparkSession, table: 
     since, first = table.snapshot.id, table.version
     table.upsert([{"id": 1, "city": "Oslo"}, {"id": 2, "city": "Bonn"}])
     table.delete_keys([2, 77])
-    table.tier()
+    table.maintenance.tier()
     table.upsert([{"id": 1, "city": "Rome"}])
     options = {"read_changes": "true", "preimages": "false"}
 

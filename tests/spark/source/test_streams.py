@@ -88,12 +88,12 @@ def test_a_stream_fills_follows_and_goes_on_after_a_restart(session, table, tmp_
     query = started(stream(session, table, max_blocks_per_trigger="3"), tmp_path)
     query.processAllAvailable()
     assert (ids(tmp_path), batches(tmp_path)) == (list(range(8)), [6, 2])
-    table.compact()
+    table.maintenance.compact()
     table.append(rows(8))
     table.create_index("by_city", "bloom", ["city"])
     done(query)
     table.append(rows(9))
-    table.compact()
+    table.maintenance.compact()
     table.append(rows(10))
     done(started(stream(session, table, max_blocks_per_trigger="3"), tmp_path))
 
@@ -201,7 +201,7 @@ def test_net_changes_are_a_batch(session, table):
     since = table.snapshot.id
     table.delete("id = 3")
     table.append(rows(9, 10))
-    table.compact()
+    table.maintenance.compact()
     read = session.read.format("fuse").option("read_changes", "true").option("since", since)
 
     told = sorted((row["_change_type"], row.id) for row in read.load(url(table)).collect())

@@ -53,7 +53,7 @@ def test_a_handle_that_was_long_on_its_way_looks_for_the_head_before_it_commits(
     table.append(rows(1))
     table.append(rows(2))
     sent = pickle.dumps(table)
-    table.tier()
+    table.maintenance.tier()
     table.append(rows(3), hot=False)
     old = time.time() - 9 * 86400
     for file in filter(Path.is_file, (tmp_path / "t").rglob("*")):

@@ -1,0 +1,68 @@
+"""Methods that ``fuse_index.Table`` had: they work for one more version, and say once where they went."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+from fuse_index.handle import TableHandle
+from fuse_index.indexes.builder import IndexBuilder, index_builders
+from fuse_index.operations.compact import start_compaction
+from fuse_index.operations.recluster import start_reclustering
+from fuse_index.table.indexes import plan_index_tasks
+from fuse_index.table.tier import start_tiering
+
+_INSPECTING = (
+    "blocks",
+    "clustering",
+    "columns",
+    "files",
+    "indexes",
+    "partitions",
+    "refs",
+    "segments",
+    "snapshots",
+    "statistics",
+    "suggest",
+)
+_MAINTAINING = ("compact", "rebuild_index", "recluster", "refresh_index", "tier", "vacuum", "verify_index")
+
+
+def _builders(table: TableHandle) -> tuple[IndexBuilder, ...]:
+    return index_builders(table.snapshot, table.host)
+
+
+_FUNCTIONS: Mapping[str, tuple[str, Callable[..., Any]]] = {
+    "builders": ("fuse_index.indexes.builder.index_builders", _builders),
+    "compacting": ("fuse_index.operations.compact.start_compaction", start_compaction),
+    "index_tasks": ("fuse_index.table.indexes.plan_index_tasks", plan_index_tasks),
+    "reclustering": ("fuse_index.operations.recluster.start_reclustering", start_reclustering),
+    "tiering": ("fuse_index.table.tier.start_tiering", start_tiering),
+}
+"""Functions of a table that were methods, by their former names: where they are, and what takes the table first."""
+
+FORMER_NAMES: Mapping[str, str] = (
+    {name: f"table.inspect.{name}" for name in _INSPECTING}
+    | {"inspect_index": "table.inspect.index"}
+    | {name: f"table.maintenance.{name}" for name in _MAINTAINING}
+    | {name: place for name, (place, _) in _FUNCTIONS.items()}
+)
+"""Where the methods are now, by their former names."""
+
+_warned: set[str] = set()
+
+
+def former_method(table: TableHandle, name: str) -> Callable[..., Any]:
+    """Find the method that a table once had by this name, and warn once that it moved. Raises AttributeError."""
+    if (place := FORMER_NAMES.get(name)) is None:
+        raise AttributeError(f"{type(table).__name__!r} object has no attribute {name!r}", name=name, obj=table)
+    if name not in _warned:
+        warnings.warn(f"Table.{name} moved: call {place}", DeprecationWarning, stacklevel=3)
+        _warned.add(name)
+    if name in _FUNCTIONS:
+        return partial(_FUNCTIONS[name][1], table)
+    found: Callable[..., Any] = attrgetter(place.removeprefix("table."))(table)
+    return found
