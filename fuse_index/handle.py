@@ -57,7 +57,21 @@ class TableHandle:
         return self.snapshot.schema.arrow
 
     def refresh(self) -> Self:
-        """Move to the newest snapshot of the branch, if this handle is not pinned to an older one."""
+        """Move to the newest snapshot of the branch, if this handle is not pinned to an older one.
+
+        Returns:
+            The handle itself.
+
+        Raises:
+            NotFound: The branch was dropped meanwhile.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://refresh", "id BIGINT")
+            >>> snapshot = fuse.open_table("memory://refresh").append([{"id": 1}])
+            >>> table.count(), table.refresh().count()
+            (0, 1)
+        """
         if not self.pinned:
             self.stored = self.stored.refresh()
         return self

@@ -50,19 +50,41 @@ class ChangesMixin(TableHandle):
         key: Sequence[str] | None = None,
         preimages: bool = True,
     ) -> Changes:
-        """Find the rows inserted and deleted since a snapshot, up to a later one, by default the one of this handle.
+        """Find the rows inserted and deleted since a snapshot, up to a later one.
 
-        Snapshots are named by id, tag or time. Rows have the columns of the later snapshot, ``columns`` of them or all,
-        and ``_change_type``: ``insert`` or ``delete``; with a ``key``, the columns that identify a row, what was
-        deleted and inserted under one key is a pair of ``update_preimage`` and ``update_postimage``: by default the
-        table's own (see ``key_by``), [] for no pairs. Changes are net: rows that were copied, or came and went, are
-        none. ``where``: only of the rows on which it is true, so that a row that comes to match is inserted.
+        Changes are net: rows that were copied, or came and went, are none.
 
-        ``preimages=False``, for tables with a primary key, looks nothing up: of each key that was put or deleted the
-        last row is an ``update_postimage``, equal to the one before or not, or a ``delete`` that has the key, and NULL
-        elsewhere. So there is no ``where``, and no other ``key``. Raises NotFound for a snapshot that was never there
-        or was collected, InvalidArgument if the one did not lead to the other, SchemaError, InputError, WhereError,
-        OpaqueError.
+        Args:
+            since: A snapshot id, a tag or a time.
+            until: A later one; by default the snapshot of this handle.
+            columns: Columns of the later snapshot; by default all.
+            where: Only of the rows on which it is true, so that a row that comes to match is inserted.
+            key: The columns that identify a row: what was deleted and inserted under one key is a pair of
+                ``update_preimage`` and ``update_postimage``. By default the table's own (see ``key_by``); [] for no
+                pairs.
+            preimages: False, for tables with a primary key, looks nothing up: of each key that was put or deleted the
+                last row is an ``update_postimage``, equal to the one before or not, or a ``delete`` that has the key,
+                and NULL elsewhere. So there is no ``where``, and no other ``key``.
+
+        Returns:
+            The changes, which are read when asked for: the columns, and ``_change_type``, ``insert`` or ``delete`` or
+            as above.
+
+        Raises:
+            NotFound: A snapshot was never there, or was collected.
+            InvalidArgument: The one snapshot did not lead to the other.
+            SchemaError: A column is unknown, or rows of then do not fit the columns of now.
+            InputError: A key cannot be one, or what is asked for without preimages.
+            WhereError: The condition is none.
+            OpaqueError: Only Spark can evaluate the condition.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://changes", "id BIGINT")
+            >>> empty = table.snapshot
+            >>> snapshot = table.append([{"id": 1}])
+            >>> table.changes(empty.id).to_arrow().to_pylist()
+            [{'id': 1, '_change_type': 'insert'}]
         """
         before, after = self._stored_at(since), self.stored if until is None else self._stored_at(until)
         check_is_ancestor(before, after)

@@ -10,7 +10,7 @@ import typer
 from fuse_index import open_table
 from fuse_index.cli import output
 from fuse_index.cli.options import BranchOption, JsonOption, TableArgument, split_names
-from fuse_index.table.schema import parse_typed_value
+from fuse_index.table.schema.types import parse_typed_value
 from fuse_storage import Snapshot
 
 columns_app = typer.Typer()

@@ -145,12 +145,29 @@ class ClusteringMixin(TableHandle):
     """The part of ``fuse_index.Table`` that says how rows are to be clustered."""
 
     def cluster_by(self, columns: Sequence[str] | None, method: str = "linear") -> Snapshot:
-        """Choose by which columns rows are kept together, the first deciding; none for None. Only metadata changes.
+        """Choose by which columns rows are kept together, the first deciding. Only metadata changes.
 
-        ``append`` sorts by them from now on; what is there already is sorted by ``recluster``. A path with dots names a
-        field of a struct. ``method``: ``linear``, or along a curve through 2 to 8 columns, ``zorder`` or ``hilbert``,
-        which keeps rows together that are near in all of them. Raises InputError, SchemaError, InvalidArgument,
-        Conflict.
+        ``append`` sorts by them from now on; what is there already is sorted by ``table.maintenance.recluster``.
+
+        Args:
+            columns: Their names, with dots for fields of structs; None for no order.
+            method: ``"linear"``, or along a curve through 2 to 8 columns, ``"zorder"`` or ``"hilbert"``, which keeps
+                rows together that are near in all of them.
+
+        Returns:
+            The new snapshot.
+
+        Raises:
+            InputError: ``method`` is none of these; or InvalidArgument, where the columns cannot be a key.
+            SchemaError: There is no such column.
+            Conflict: Somebody else changed the table's order.
+            ReadOnly: The handle only reads.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://cluster-by", "id BIGINT, land STRING")
+            >>> table.cluster_by(["land", "id"]).cluster_by
+            ('land', 'id')
         """
         self._check_writable()
         storage.cluster_by(self.snapshot, tuple(columns or ()), method)  # refused before anything is written

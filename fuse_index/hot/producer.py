@@ -75,10 +75,28 @@ class Producer:
         self._thread.start()
 
     def send(self, rows: Any) -> Future[int]:
-        """Hand over rows, as ``append`` takes them; they are matched to the table's columns at once.
+        """Hand over rows, which are matched to the table's columns at once.
 
-        Of a table with a primary key they may lack columns, as for ``upsert``. Raises SchemaError, InputError. Waits
-        while twice the rows of a batch wait already.
+        Waits while twice the rows of a batch wait already.
+
+        Args:
+            rows: As ``Table.append`` takes them; of a table with a primary key they may lack columns, as for
+                ``upsert``.
+
+        Returns:
+            A future of the version that has them, or of the error; it can be cancelled until its rows are being
+            committed.
+
+        Raises:
+            SchemaError: The rows do not fit the columns.
+            InputError: The rows are none, or the producer was closed.
+
+        Example:
+            >>> table = fuse.create_table("memory://send", "id BIGINT")
+            >>> with table.producer(linger=0.01) as producer:
+            ...     futures = [producer.send([{"id": number}]) for number in range(3)]
+            >>> sorted(table.refresh().to_arrow().column("id").to_pylist())
+            [0, 1, 2]
         """
         snapshot = self._table.snapshot
         conformed = self._table.row_store.conform(rows)
@@ -97,7 +115,16 @@ class Producer:
         return sent.future
 
     def flush(self) -> None:
-        """Commit what was sent, and wait until it is committed or refused."""
+        """Commit what was sent, and wait until it is committed or refused; the futures have the errors.
+
+        Example:
+            >>> table = fuse.create_table("memory://flush", "id BIGINT")
+            >>> with table.producer(linger=60) as producer:
+            ...     future = producer.send([{"id": 1}])
+            ...     producer.flush()
+            ...     future.done()
+            True
+        """
         with self._changed:
             self._urgent = True
             self._changed.notify_all()
@@ -105,7 +132,16 @@ class Producer:
             self._urgent = False
 
     def close(self) -> None:
-        """Flush, and end."""
+        """Flush, and end; a ``with`` does it.
+
+        Example:
+            >>> table = fuse.create_table("memory://close", "id BIGINT")
+            >>> producer = table.producer()
+            >>> future = producer.send([{"id": 1}])
+            >>> producer.close()
+            >>> future.done()
+            True
+        """
         self.flush()
         with self._changed:
             self._closed = True

@@ -47,11 +47,27 @@ def read_files(
 ) -> pa.RecordBatchReader:
     """Stream the rows of files: Parquet, CSV, TSV, JSON lines and JSON arrays, compressed or not.
 
-    ``paths``: a path, folder, glob or URL, or several; ``-`` is standard input. ``format``: what they are, where names
-    do not say. ``schema``: the types of columns, a pa.Schema such as a table's; others are as the files have or suggest
-    them. ``nulls``: unquoted texts that mean NULL in CSV and TSV, by default the empty one. ``partitions``: columns of
-    Hive's folders (``year=2026/``) are columns of the rows. ``options``: of an object store. Raises InputError naming
-    the file, StorageError; also while rows are read.
+    Args:
+        paths: A path, folder, glob or URL, or several; ``-`` is standard input.
+        format: What they are, where names do not say.
+        schema: The types of columns, a pa.Schema such as a table's; others are as the files have or suggest them.
+        nulls: Unquoted texts that mean NULL in CSV and TSV; by default the empty one.
+        partitions: Whether columns of Hive's folders (``year=2026/``) are columns of the rows.
+        options: Of an object store.
+
+    Returns:
+        The rows, as they are read.
+
+    Raises:
+        InputError: A file cannot be read, and is named; also while rows are read.
+        StorageError: The store fails.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp(), "people.csv")
+        >>> _ = file.write_text("id,name\\n1,ann\\n2,bob\\n")
+        >>> fuse.read_files(file).read_all().to_pylist()
+        [{'id': 1, 'name': 'ann'}, {'id': 2, 'name': 'bob'}]
     """
     path_list = to_path_list(paths)
     if format is not None and format not in [each.value for each in InputFormat]:

@@ -7,21 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.errors import InputError
-from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.function import Function
-from fuse_index.expressions.traversal import column_names, predicate_terms
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import ScanPlan
-from fuse_index.query.late_columns import MatchingRows, read_late_columns, with_columns_of
+from fuse_index.query.late_columns import PlanReader
 from fuse_index.query.polars_source import import_polars, lazy_frame
-from fuse_index.query.prefetch import join_hot_blocks, prefetch_items
-from fuse_storage import ScanUnits, pack_mask, unpack_mask
+from fuse_storage import ScanUnits
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,13 +24,6 @@ if TYPE_CHECKING:
     import polars
 
     from fuse_index.query.arrow_dataset import ScanDataset
-
-_Mask = npt.NDArray[np.bool_]
-
-_MAX_PREFETCHED_SCAN_BLOCKS = 2
-"""Blocks that are read while one is being used."""
-_MAX_LATE_ROWS = 2_000
-"""Matching rows of a block up to which its other columns are read together with those of other blocks."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +47,35 @@ class Scan:
 
     @property
     def schema(self) -> pa.Schema:
+        """The columns of the rows, as an Arrow schema."""
         whole = self.plan.table.snapshot.schema.arrow
         return pa.schema([whole.field(name) for name in self.columns])
 
     @cached_property
-    def _filter_columns(self) -> list[str]:
-        """The columns that the predicate looks at: found once, since it may have ten thousand terms."""
-        return column_names(predicate_terms(self.plan.predicate))
+    def _reader(self) -> PlanReader:
+        return PlanReader(self.plan, self.functions, self.limit, self.strict)
 
     @property
     def explanation(self) -> Explanation:
+        """What will be read, and which index removed how much."""
         return self.plan.explanation
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield record batches of matching rows, block after block."""
+        """Yield record batches of matching rows, block after block.
+
+        Yields:
+            Batches that are not empty.
+
+        Raises:
+            OpaqueError: A strict scan meets a cast on which Spark raises.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://to-batches", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> [batch.num_rows for batch in table.scan().to_batches()]
+            [2]
+        """
         remaining = self.limit
         for rows in self.tables():
             if remaining is not None:
@@ -85,38 +88,134 @@ class Scan:
     def tables(self) -> Iterator[pa.Table]:
         """Yield matching rows, a table for each block, or for several in which few rows match.
 
-        Those of the last may be more than ``limit``.
+        Yields:
+            Tables; rows of the last may be more than ``limit``.
+
+        Raises:
+            OpaqueError: A strict scan meets a cast on which Spark raises.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://tables", "id BIGINT", properties={"block_rows": 2})
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}, {"id": 3}])
+            >>> [len(rows) for rows in table.scan().tables()]
+            [2, 1]
         """
-        return self._tables(self.columns)
+        return self._reader.tables(self.columns)
 
     def to_arrow(self) -> pa.Table:
+        """Read the rows into one table.
+
+        Returns:
+            The rows, in the order of their blocks.
+
+        Raises:
+            OpaqueError: A strict scan meets a cast on which Spark raises.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://scan-to-arrow", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.scan("id > 1").to_arrow().to_pylist()
+            [{'id': 2}]
+        """
         return pa.Table.from_batches(list(self.to_batches()), self.schema)
 
     def to_pandas(self) -> pandas.DataFrame:
+        """Read the rows into pandas.
+
+        Returns:
+            The rows, in the order of their blocks.
+
+        Raises:
+            OpaqueError: A strict scan meets a cast on which Spark raises.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://scan-to-pandas", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.scan("id > 1").to_pandas().shape
+            (1, 1)
+        """
         return self.to_arrow().to_pandas()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Stream the rows, block after block, in the memory of a few blocks."""
+        """Stream the rows, block after block, in the memory of a few blocks.
+
+        Returns:
+            A reader, which raises as ``to_batches`` does while it reads.
+
+        Raises:
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://to-reader", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.scan().to_reader().read_all().num_rows
+            2
+        """
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_polars(self) -> polars.DataFrame:
-        """Read the rows into Polars; ``scan_polars`` reads lazily. Raises InputError where it is not installed."""
+        """Read the rows into Polars; ``scan_polars`` reads lazily.
+
+        Returns:
+            The rows, in the order of their blocks.
+
+        Raises:
+            InputError: Polars is not installed.
+            OpaqueError: A strict scan meets a cast on which Spark raises.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://scan-to-polars", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.scan("id > 1").to_polars().height
+            1
+        """
         rows: polars.DataFrame = import_polars().DataFrame(self.to_arrow())
         return rows
 
     def to_dataset(self) -> ScanDataset:
-        """The rows for whoever pushes columns and filters into a ``pyarrow.dataset.Dataset``, as DuckDB does."""
+        """Make a dataset for whoever pushes columns and filters into a ``pyarrow.dataset.Dataset``, as DuckDB does.
+
+        Returns:
+            The dataset, whose filters ask the indexes.
+
+        Raises:
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://to-dataset", "id BIGINT, name STRING")
+            >>> snapshot = table.append([{"id": 1, "name": "ann"}])
+            >>> table.scan().to_dataset().scanner(columns=["name"]).to_table().to_pylist()
+            [{'name': 'ann'}]
+        """
         from fuse_index.query.arrow_dataset import ScanDataset  # with which pyarrow imports pandas
 
         return ScanDataset(self.schema, self._narrowed_reader)
 
     def to_duckdb(self, connection: Any = None) -> duckdb.DuckDBPyRelation:
-        """A relation of DuckDB's, whose columns and filters ask the indexes.
+        """Make a relation of DuckDB's, whose columns and filters ask the indexes.
 
-        ``connection``: by default DuckDB's own. Raises InputError where DuckDB is not installed.
+        Args:
+            connection: By default DuckDB's own.
+
+        Returns:
+            The relation; nothing is read before DuckDB asks.
+
+        Raises:
+            InputError: DuckDB is not installed.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://to-duckdb", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.scan().to_duckdb().filter("id > 1").fetchall()
+            [(2,)]
         """
         try:
             import duckdb
@@ -126,13 +225,45 @@ class Scan:
         return relation
 
     def to_lazy_frame(self) -> polars.LazyFrame:
-        """A lazy frame of Polars, as ``scan_polars`` gives it."""
+        """Make a lazy frame of Polars, as ``scan_polars`` does.
+
+        Returns:
+            The lazy frame; nothing is read before it is collected.
+
+        Raises:
+            InputError: Polars is not installed.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://to-lazy-frame", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.scan().to_lazy_frame().collect().height
+            2
+        """
         return lazy_frame(self.schema, self._narrowed_reader, "fuse")
 
     def narrow(self, predicate: Predicate | None, columns: Sequence[str], limit: int | None = None) -> Scan:
-        """Leave out blocks that cannot hold a row on which ``predicate`` is true, too.
+        """Leave out blocks that cannot hold a row on which a further condition is true, too.
 
-        Of the other blocks rows may come on which it is not. If this scan is of so many rows, all of them come.
+        Of the other blocks rows may come on which it is not: whoever asks filters them. If this scan is of so many
+        rows, all of them come.
+
+        Args:
+            predicate: The further condition; None for none.
+            columns: The columns that the narrower scan reads.
+            limit: At most so many rows; by default those of this scan.
+
+        Returns:
+            The narrower scan.
+
+        Raises:
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://narrow", "id BIGINT, name STRING")
+            >>> snapshot = table.append([{"id": number} for number in range(6)])
+            >>> table.scan().narrow(None, ["id"], limit=2).to_arrow().to_pylist()
+            [{'id': 0}, {'id': 1}]
         """
         limits = [each for each in (self.limit, limit) if each is not None]
         plan = self.plan
@@ -146,108 +277,19 @@ class Scan:
         return self.narrow(predicate, columns, limit).to_reader()
 
     def count(self) -> int:
-        """Count matching rows. Zones on which every row matches, and rows that an index knows, are counted unread."""
-        unread_zones = self.plan.zones & self.plan.always_matching_zones
-        count = int(self.plan.blocks.zone_rows[unread_zones].sum())
-        for zone, mask in self.plan.row_masks.items():
-            if unread_zones[zone]:
-                count += int(np.count_nonzero(mask)) - int(self.plan.blocks.zone_rows[zone])
-        count += sum(len(rows) for rows in self._tables((), self.plan.zones & ~self.plan.always_matching_zones, count))
-        return count if self.limit is None else min(count, self.limit)
+        """Count matching rows. Zones on which every row matches, and rows that an index knows, are counted unread.
 
-    def _tables(self, columns: Sequence[str], zones: _Mask | None = None, row_count: int = 0) -> Iterator[pa.Table]:
-        """Yield matching rows, a table per block, reading a little ahead; stops after ``limit`` rows.
+        Returns:
+            The number of rows, at most ``limit``.
 
-        ``zones``: which zones of all to read, bool of shape (zones,), by default those of the plan. ``row_count``: rows
-        that count for the limit already.
+        Raises:
+            OpaqueError: A strict scan meets a cast on which Spark raises.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://scan-count", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.scan("id > 1").count()
+            1
         """
-        zone_mask = self.plan.zones if zones is None else zones
-        blocks = [block for block in range(len(self.plan.blocks)) if zone_mask[self._zones_of(block)].any()]
-        if self.limit is not None and row_count >= self.limit:
-            return
-        depth, together = 1, [[block] for block in blocks]
-        if self.limit is None:
-            depth = _MAX_PREFETCHED_SCAN_BLOCKS
-            if columns or self._filter_columns:
-                together = join_hot_blocks(self.plan.blocks, blocks)
-        found = prefetch_items(lambda each: self._matching_rows_of(each, columns, zone_mask), together, depth)
-        others = [] if self.plan.predicate is None else [name for name in columns if name not in self._filter_columns]
-        for rows in read_late_columns(self.plan.table, self.plan.blocks, others, found):
-            rows = rows.select(list(columns))
-            row_count += len(rows)
-            yield rows
-            if self.limit is not None and row_count >= self.limit:
-                return
-
-    def _zones_of(self, block: int) -> slice:
-        return slice(int(self.plan.blocks.zone_offsets[block]), int(self.plan.blocks.zone_offsets[block + 1]))
-
-    def _matching_rows_of(
-        self, blocks: Sequence[int], columns: Sequence[str], zone_mask: _Mask
-    ) -> MatchingRows | pa.Table:
-        """Read the matching rows of several blocks of few rows, which are filtered at once, or of one.
-
-        ``zone_mask``: bool, one value per zone of all blocks.
-        """
-        if len(blocks) == 1:
-            return self._matching_rows(blocks[0], columns, zone_mask)
-        chosen = list[tuple[int, list[int], _Mask | None]]()
-        names = list(dict.fromkeys([*columns, *self._filter_columns]))
-        always = True
-        for block in blocks:
-            span = self._zones_of(block)
-            zones = np.flatnonzero(zone_mask[span])
-            chosen.append((block, zones.tolist(), self._row_mask(span.start + zones)))
-            always &= bool(self.plan.always_matching_zones[span][zones].all())
-        rows = pa.concat_tables(self.plan.table.read_blocks(self.plan.blocks, names, chosen))
-        if not always:
-            assert self.plan.predicate is not None
-            truth = evaluate(self.plan.predicate, rows, self.plan.context, self.functions, self.strict)
-            rows = rows.filter(truth.fill_null(False))
-        return rows.select(list(columns))
-
-    def _matching_rows(self, block: int, columns: Sequence[str], zone_mask: _Mask) -> MatchingRows | pa.Table:
-        """Read the matching rows of one block, or, if other columns are read of few of them, what is filtered by.
-
-        ``zone_mask``: bool, one value per zone of all blocks.
-        """
-        span = self._zones_of(block)
-        zones = np.flatnonzero(zone_mask[span])
-        row_mask = self._row_mask(span.start + zones)
-        if self.plan.always_matching_zones[span][zones].all():
-            return self._read(block, columns, zones, row_mask)
-        found = self._filtered_rows(block, zones, row_mask)
-        others = [name for name in columns if name not in self._filter_columns]
-        if not others:
-            return found.rows
-        if self.limit is None and len(found.rows) <= _MAX_LATE_ROWS:
-            return found
-        return with_columns_of(found.rows, self._read(block, others, zones, found.row_mask))
-
-    def _filtered_rows(self, block: int, zones: npt.NDArray[np.int64], row_mask: _Mask | None) -> MatchingRows:
-        """Read the columns that the predicate looks at, of rows on which it is TRUE.
-
-        ``zones``: int64 indices of the block's zones; ``row_mask``: bool, one value per row of these zones.
-        """
-        assert self.plan.predicate is not None
-        rows = self._read(block, self._filter_columns, zones, row_mask)
-        matches = unpack_mask(evaluate(self.plan.predicate, rows, self.plan.context, self.functions, self.strict))
-        found = rows.filter(pack_mask(matches))
-        if row_mask is not None:  # matches are of the rows that were read: back to all rows of the zones
-            matching_rows = np.zeros(len(row_mask), np.bool_)
-            matching_rows[row_mask] = matches
-            matches = matching_rows
-        return MatchingRows(block, zones.tolist(), matches, found)
-
-    def _read(self, block: int, columns: Sequence[str], zones: npt.NDArray[np.int64], rows: _Mask | None) -> pa.Table:
-        return self.plan.table.read_block(self.plan.blocks, block, list(columns), [int(zone) for zone in zones], rows)
-
-    def _row_mask(self, zones: npt.NDArray[np.int64]) -> _Mask | None:
-        """Say of each row of these zones whether it may match: bool of shape (rows,); None if no index knew rows.
-
-        ``zones``: int64 indices of zones of all blocks.
-        """
-        if not any(int(zone) in self.plan.row_masks for zone in zones):
-            return None
-        sizes = self.plan.blocks.zone_rows
-        return np.concatenate([self.plan.row_masks.get(int(zone), np.ones(sizes[zone], np.bool_)) for zone in zones])
+        return self._reader.count()

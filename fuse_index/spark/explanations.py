@@ -34,10 +34,23 @@ class Explanations(tuple[Explanation, ...]):
 
 
 def explain(df: DataFrame) -> Explanation | Explanations:
-    """What indexes removed from the scans of ``df``, in the plan that ran last or else would run now.
+    """Say what indexes removed from the scans of a DataFrame, in the plan that ran last or else would run now.
 
     So too of its aggregates, answered or not. A condition that Spark evaluates without having asked about it is listed
-    as NOT_PUSHED. Raises InputError, a ValueError, if nothing in the plan is of a table that was read natively.
+    as NOT_PUSHED.
+
+    Args:
+        df: A DataFrame of a classic session.
+
+    Returns:
+        The explanation of its scan, or ``Explanations`` where it has several; ``print`` shows it.
+
+    Raises:
+        InputError: Nothing in the plan is of a table that was read natively, or the session is of Connect.
+
+    Example:
+        orders = fuse_spark.read(spark, "/data/orders").where("id = 7")
+        print(fuse_spark.explain(orders))
     """
     if is_connect(df.sparkSession):
         raise InputError(

@@ -73,11 +73,24 @@ def install(
 ) -> None:
     """Make a session know ``format("fuse")`` and, if it is a classic one, let SQL name tables and ask indexes.
 
-    ``host`` has the index kinds to use; by default all that are installed. ``catalog``: the name under which SQL has
-    the tables of ``warehouse``, a path or URL that is made if there is nothing; without one, tables are named by their
-    places, ``fuse.`/path` ``. ``options``: of the object store. Safe to call twice: a host or warehouse given later
-    replaces the former, a host also for DataFrames that are there already; another warehouse is told of in the log.
-    Raises InputError for a warehouse on Spark Connect, StorageError.
+    Safe to call twice: a host or warehouse given later replaces the former, a host also for DataFrames that are there
+    already; another warehouse is told of in the log.
+
+    Args:
+        spark: A session, classic or Connect.
+        host: The index kinds and functions to use; by default those that are installed.
+        catalog: The name under which SQL has the tables of ``warehouse``.
+        warehouse: A path or URL that is made if there is nothing; without one, tables are named by their places,
+            ``fuse.`/path` ``.
+        options: Of the object store.
+
+    Raises:
+        InputError: A warehouse on Spark Connect, or a name that Spark has a catalogue of.
+        StorageError: The store fails.
+
+    Example:
+        fuse_spark.install(spark, warehouse="/data/warehouse")
+        spark.sql("CREATE TABLE fuse.orders (id BIGINT)")
     """
     if catalog.lower() in _SPARK_CATALOGS or not _CATALOG_PATTERN.fullmatch(catalog):
         raise InputError(f"catalog={catalog!r}: give a name of letters, digits, - and _ that Spark has no catalogue of")

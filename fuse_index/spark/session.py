@@ -68,12 +68,32 @@ def read(
     indexes: bool = True,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """A DataFrame over a table, of which each query reads only blocks that may hold an answer.
+    """Make a DataFrame over a table, of which each query reads only blocks that may hold an answer.
 
-    It reads the head of ``branch`` as it is now; ``REFRESH TABLE`` on a view of it moves to the head of then. ``at`` is
-    a snapshot id, a tag or a time, ``version`` the number of a state: then it stays. ``tail=False`` leaves rows out
-    that are not tiered yet, and stays too. ``indexes=False`` reads everything, to compare with. ``options`` are those
-    of the object store for us; Spark has its own. Raises StorageError.
+    It reads the head of ``branch`` as it is now; ``REFRESH TABLE`` on a view of it moves to the head of then.
+
+    Args:
+        spark: A session, classic or Connect.
+        url: Where the table is.
+        branch: Which branch.
+        at: A snapshot id, a tag or a time: then it stays there.
+        version: The number of a state of the branch: then it stays there.
+        tail: False leaves rows out that are not tiered yet, and stays.
+        indexes: False reads everything, to compare with.
+        options: Of the object store for us; Spark has its own.
+
+    Returns:
+        The DataFrame. Where Spark's own reader cannot read the table it is read through ``format("fuse")``, with a
+        ``FallbackWarning`` that says why.
+
+    Raises:
+        NotFound: There is no table, branch, snapshot or tag.
+        InputError: An argument is of a type that is not taken.
+        StorageError: The store fails.
+
+    Example:
+        orders = fuse_spark.read(spark, "/data/orders")
+        orders.where("email = 'ann@example.com'").show()
     """
     location = TableLocation(str(url), branch, _at_text(at), _option_pairs(options), version, tail)
     if is_connect(spark):
@@ -140,7 +160,31 @@ def search(
     branch: str = "main",
     at: str | datetime | None = None,
 ) -> DataFrame:
-    """The best rows for a query, best first, as a DataFrame with ``_score``; raises what ``Table.search`` raises."""
+    """Find the best rows for a query, best first, as ``Table.search`` does.
+
+    Args:
+        spark: A session, classic or Connect.
+        url: Where the table is.
+        columns: A column, or several, whose scores are added.
+        query: What to look for, in the language of the index.
+        limit: How many rows at most.
+        where: A condition that leaves rows out and changes no score.
+        select: The columns wanted; by default all.
+        options: Of the index's function.
+        highlight: Signs before and after what matches, in a column ``_highlight``.
+        branch: Which branch.
+        at: A snapshot id, a tag or a time.
+
+    Returns:
+        A DataFrame of the rows with their ``_score``.
+
+    Raises:
+        FuseIndexError: As ``Table.search`` raises.
+        StorageError: The store fails.
+
+    Example:
+        fuse_spark.search(spark, "/data/posts", "text", "red fox", limit=5).show()
+    """
 
     def best_rows() -> pa.Table:
         return open_table(url, branch=branch, at=at).search(columns, query, limit, where, select, options, highlight)

@@ -25,10 +25,32 @@ class IndexesMixin(TableHandle):
     def create_index(
         self, name: str, kind: str, columns: Sequence[str], build: bool = True, **options: Any
     ) -> Snapshot:
-        """Define an index, and with ``build`` index the blocks that are there. New blocks are indexed as they come.
+        """Define an index, and index the blocks that are there. New blocks are indexed as they come.
 
-        ``columns``: names, or terms such as ``lower(email)``. Raises DefinitionError or WhereError for what cannot be,
-        Conflict if somebody else just took the name.
+        Args:
+            name: Of the index, as ``explain`` and ``drop_index`` call it.
+            kind: Which kind, such as ``"bloom"`` or ``"full_text"``; ``fuse-index plugins`` lists them.
+            columns: Names, or terms such as ``lower(email)``.
+            build: False leaves the blocks that are there to ``table.maintenance.refresh_index``.
+            options: Of the kind.
+
+        Returns:
+            The snapshot that the table reads then.
+
+        Raises:
+            DefinitionError: There is an index of this name, no such kind, or the kind refuses the columns or options.
+            WhereError: A term is none.
+            BuildError: A block could not be indexed.
+            Conflict: Somebody else just took the name.
+            ReadOnly: The handle only reads.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://create-index", "id BIGINT, email STRING")
+            >>> snapshot = table.append([{"id": 1, "email": "Ann@example.com"}])
+            >>> snapshot = table.create_index("by_email", "bloom", ["lower(email)"], fpp=0.001)
+            >>> [vote.reason.value for vote in table.explain("lower(email) = 'bob@example.com'").votes]
+            ['USED']
         """
         head = self._writable_head()
         if name in head.snapshot.definitions:
@@ -41,7 +63,23 @@ class IndexesMixin(TableHandle):
     def drop_index(self, name: str) -> Snapshot:
         """Forget an index. Only metadata changes; its files stay for older snapshots.
 
-        Raises DefinitionError, and Conflict if this handle's snapshot has another index of this name than there is now.
+        Args:
+            name: Which index.
+
+        Returns:
+            The snapshot that the table reads then.
+
+        Raises:
+            DefinitionError: There is no such index; a near name is said.
+            Conflict: This handle's snapshot has another index of this name than there is now.
+            ReadOnly: The handle only reads.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://drop-index", "id BIGINT")
+            >>> snapshot = table.create_index("by_id", "bloom", ["id"])
+            >>> list(table.drop_index("by_id").definitions)
+            []
         """
         head = self._writable_head()
         seen = self.stored if name in self.snapshot.definitions else head

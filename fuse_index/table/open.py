@@ -36,13 +36,35 @@ def create_table(
 ) -> Table:
     """Create an empty table at a path or URL (``s3://…``, ``memory://…``).
 
-    ``schema``: pa.Schema, Spark's StructType or DDL text. ``cluster_by``: columns by which writers sort (see
-    ``Table.cluster_by``), with the property ``cluster_method`` along a curve. ``properties``: such as ``block_rows``.
-    ``key``: columns that identify a row (see ``Table.key_by``). ``primary_key``: the same, and there is at most one row
-    for each key, always (see ``Table.upsert``); rows are kept together by it unless ``cluster_by`` names other columns.
-    ``partition_by``: columns, of exact and plain types, of which no block mixes values, so that a condition on them
-    deletes whole blocks; for good, and with a primary key columns of it. ``options``: of the object store. Raises
-    AlreadyExists, InputError, SchemaError, InvalidArgument.
+    Args:
+        url: Where the table is to be, a path, a URL or an open store; nothing may be there.
+        schema: Its columns: a pa.Schema, Spark's StructType, or DDL text such as ``"id BIGINT NOT NULL, name STRING"``.
+        cluster_by: Columns by which writers sort (see ``Table.cluster_by``), with the property ``cluster_method`` along
+            a curve.
+        properties: Such as ``{"block_rows": 100_000}``.
+        key: Columns that identify a row (see ``Table.key_by``).
+        partition_by: Columns, of exact and plain types, of which no block mixes values, so that a condition on them
+            deletes whole blocks. They stay for good, and with a primary key must be columns of it.
+        primary_key: As ``key``, and there is at most one row for each key, always (see ``Table.upsert``). Rows are kept
+            together by it unless ``cluster_by`` names other columns.
+        options: Of the object store.
+        host: Index kinds and functions; by default those that are installed.
+        context: How conditions are meant: time zone, ANSI mode, case of names; by default as in a new Spark session.
+
+    Returns:
+        The table, open at its first snapshot.
+
+    Raises:
+        AlreadyExists: There is a table, or anything else.
+        InputError: An argument is of a type that is not taken, or ``key`` and ``primary_key`` are both given.
+        SchemaError: The schema, a key or a partition column cannot be.
+        InvalidArgument: A property cannot be.
+        StorageError: The store fails.
+
+    Example:
+        >>> table = fuse.create_table("memory://create", "id BIGINT, name STRING", ["id"], {"block_rows": 100_000})
+        >>> table.schema.names, table.snapshot.cluster_by
+        (['id', 'name'], ('id',))
     """
     stored = storage.StoredTable.create(
         check_url(url),
@@ -66,13 +88,36 @@ def attach(
     options: Mapping[str, str] | None = None,
     host: Host | None = None,
 ) -> Table:
-    """Make a table at ``url`` over the files of another: a Parquet folder, a Delta or an Iceberg table.
+    """Make a table over the files of another: a Parquet folder, a Delta or an Iceberg table.
 
     No row is read or copied, and nothing is written at the source. ``Table.sync`` follows it, ``Table.convert`` makes
-    the table one of its own. ``format``: ``"parquet"``, ``"delta"`` or ``"iceberg"``. ``options``: of the object store,
-    for both places; where they are on two stores, ``shared_places`` names the source's. Raises AlreadyExists for a
-    place that is taken; InputError, SchemaError and Unsupported, naming the file, for what cannot be read exactly;
-    StorageError.
+    the table one of its own.
+
+    Args:
+        source: The folder, or the path or URL of the Delta or Iceberg table.
+        url: Where the new table's metadata is to be; nothing may be there.
+        format: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
+        properties: Of the new table.
+        options: Of the object store, for both places; where they are on two stores, ``shared_places`` names the
+            source's.
+        host: Index kinds and functions; by default those that are installed.
+
+    Returns:
+        The table, open at the present state of the source.
+
+    Raises:
+        AlreadyExists: The place is taken.
+        InputError: The source is none of this format.
+        SchemaError: A file has columns that do not fit; it is named.
+        Unsupported: What cannot be read exactly, naming the file.
+        StorageError: A store fails.
+
+    Example:
+        >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> pq.write_table(pa.table({"id": [1, 2]}), f"{folder}/part.parquet")
+        >>> fuse.attach(folder, "memory://attach", options={"shared_places": folder}).count("id > 1")
+        1
     """
     store = storage.open_store(check_url(url), options)
     place = open_source(format, str(source), options or {})
@@ -85,9 +130,27 @@ def recover_table(
 ) -> Recovery:
     """Make the lost refs of a table anew from its snapshots: whole branches, and what is missing within one.
 
-    ``heads``: the id of the newest snapshot of a branch by its name, where the files leave a doubt. Tags, and that
-    branches were dropped, stay lost. ``dry_run`` writes nothing. Raises InvalidArgument for a doubt, naming the ids;
-    NotFound, StorageError.
+    Tags, and that branches were dropped, stay lost.
+
+    Args:
+        url: Where the table is.
+        heads: The id of the newest snapshot of a branch by its name, where the files leave a doubt.
+        dry_run: Write nothing.
+        options: Of the object store.
+
+    Returns:
+        Its ``entries`` by branch, newest first, that were written or would be; what is ``later`` and left open; what is
+        ``unreadable``.
+
+    Raises:
+        InvalidArgument: There is a doubt; the ids are named.
+        NotFound: There are no snapshots.
+        StorageError: The store fails.
+
+    Example:
+        >>> table = fuse.create_table("memory://recover", "id BIGINT")
+        >>> fuse.recover_table("memory://recover", dry_run=True).done
+        False
     """
     return storage.recover_branches(storage.open_store(check_url(url), options), heads, dry_run)
 
@@ -105,11 +168,34 @@ def open_table(
     host: Host | None = None,
     context: Context | None = None,
 ) -> Table:
-    """Open the table at a path or URL, as it is now or as it was ``at`` a snapshot id, tag or time. Raises NotFound.
+    """Open the table at a path or URL, as it is now or as it was.
 
-    ``version``: the state of the branch by its number. ``tail=False`` leaves out rows that are not tiered yet; such a
-    handle only reads. ``read_only``: whatever would write or delete anything through this handle, a tag too, raises
-    ReadOnly.
+    Args:
+        url: Where the table is: a path, a URL or an open store.
+        branch: Which branch.
+        at: A snapshot id, a tag or a time; such a handle only reads.
+        version: The state of the branch by its number, instead of ``at``.
+        tail: False leaves out rows that are not tiered yet; such a handle only reads.
+        read_only: Whatever would write or delete anything through this handle, a tag too, raises ReadOnly.
+        options: Of the object store.
+        host: Index kinds and functions; by default those that are installed.
+        context: How conditions are meant: time zone, ANSI mode, case of names; by default as in a new Spark session.
+
+    Returns:
+        A handle of the table, which stays at this snapshot until ``refresh`` or a commit of its own.
+
+    Raises:
+        NotFound: There is no table, branch, snapshot or tag; near names are said.
+        Expired: The state was there, and was vacuumed.
+        InputError: An argument is of a type that is not taken.
+        StorageError: The store fails.
+
+    Example:
+        >>> table = fuse.create_table("memory://open", "id BIGINT")
+        >>> tag = table.tag("empty")
+        >>> snapshot = table.append([{"id": 1}])
+        >>> fuse.open_table("memory://open").count(), fuse.open_table("memory://open", at="empty").count()
+        (1, 0)
     """
     source = storage.ReadOnlyStore(storage.open_store(check_url(url), options)) if read_only else check_url(url)
     stored = storage.StoredTable.open(source, branch=branch, at=at, options=options, version=version)

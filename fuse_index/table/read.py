@@ -35,9 +35,29 @@ class ReadMixin(TableHandle):
     ) -> Scan:
         """Select matching rows, which are read when asked for.
 
-        ``where``: Spark SQL; ``indexes=False`` reads every block. Raises WhereError showing the place,
-        OpaqueError for what only Spark can evaluate, SchemaError naming near columns; ``strict`` raises IndexFault for
-        an index that does something wrong, which otherwise only costs time.
+        Args:
+            where: A condition in Spark SQL, or a predicate; by default all rows.
+            columns: Names of the columns wanted, in this order; by default all.
+            limit: At most so many rows; the reading stops as soon as they are found.
+            indexes: False reads every block.
+            strict: Raise IndexFault for an index that does something wrong, which otherwise only costs time.
+
+        Returns:
+            A ``Scan``: ``to_arrow``, ``to_batches``, ``to_pandas``, ``to_polars`` and others read its rows.
+
+        Raises:
+            WhereError: The condition is none, showing the place.
+            OpaqueError: Only Spark can evaluate the condition.
+            SchemaError: A column is unknown, naming near ones.
+            InputError: ``limit`` is below 0, or an argument is of a type that is not taken.
+            IndexFault: With ``strict``, an index failed.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://scan", "id BIGINT, name STRING")
+            >>> snapshot = table.append([{"id": 1, "name": "ann"}, {"id": 2, "name": "bob"}])
+            >>> table.scan("name = 'bob'", columns=["id"]).to_arrow().to_pylist()
+            [{'id': 2}]
         """
         if limit is not None and limit < 0:
             raise InputError(f"limit={limit!r}: give a number of rows, 0 or more, or None for all")
@@ -47,23 +67,115 @@ class ReadMixin(TableHandle):
         return Scan(self._plan(predicate, indexes, strict), names, self.host.functions, limit, planner)
 
     def head(self, n: int = 10, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read the first rows; no more blocks are opened than have them. Raises as ``scan``."""
+        """Read the first rows; no more blocks are opened than have them.
+
+        Args:
+            n: How many rows.
+            columns: Names of the columns wanted; by default all.
+
+        Returns:
+            At most ``n`` rows.
+
+        Raises:
+            InputError: ``n`` is below 0.
+            SchemaError: A column is unknown.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://head", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.head(1).to_pylist()
+            [{'id': 1}]
+        """
         return self.scan(columns=columns, limit=n).to_arrow()
 
     def count(self, where: str | Predicate | None = None) -> int:
-        """Count rows; blocks whose statistics and indexes tell are not opened. Raises as ``scan``."""
+        """Count rows; blocks whose statistics and indexes tell are not opened.
+
+        Args:
+            where: A condition in Spark SQL, or a predicate; by default all rows are counted.
+
+        Returns:
+            The number of rows on which it is true.
+
+        Raises:
+            WhereError: The condition is none.
+            OpaqueError: Only Spark can evaluate the condition.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://count", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.count("id > 1")
+            1
+        """
         return self.scan(where).count()
 
     def to_arrow(self, where: str | Predicate | None = None, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read matching rows into Arrow. Raises as ``scan``."""
+        """Read matching rows into Arrow.
+
+        Args:
+            where: A condition in Spark SQL, or a predicate; by default all rows.
+            columns: Names of the columns wanted; by default all.
+
+        Returns:
+            The rows, in the order of their blocks.
+
+        Raises:
+            FuseIndexError: As ``scan`` raises.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://to-arrow", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.to_arrow("id = 2").to_pylist()
+            [{'id': 2}]
+        """
         return self.scan(where, columns).to_arrow()
 
     def to_pandas(self, where: str | Predicate | None = None, columns: Sequence[str] | None = None) -> pandas.DataFrame:
-        """Read matching rows into pandas. Raises as ``scan``."""
+        """Read matching rows into pandas.
+
+        Args:
+            where: A condition in Spark SQL, or a predicate; by default all rows.
+            columns: Names of the columns wanted; by default all.
+
+        Returns:
+            The rows, in the order of their blocks.
+
+        Raises:
+            FuseIndexError: As ``scan`` raises.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://to-pandas", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.to_pandas()["id"].sum().item()
+            3
+        """
         return self.scan(where, columns).to_pandas()
 
     def to_polars(self, where: str | Predicate | None = None, columns: Sequence[str] | None = None) -> polars.DataFrame:
-        """Read matching rows into Polars. Raises as ``scan``, and InputError where Polars is not installed."""
+        """Read matching rows into Polars.
+
+        Args:
+            where: A condition in Spark SQL, or a predicate; by default all rows.
+            columns: Names of the columns wanted; by default all.
+
+        Returns:
+            The rows, in the order of their blocks.
+
+        Raises:
+            InputError: Polars is not installed.
+            FuseIndexError: As ``scan`` raises.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://to-polars", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.to_polars("id > 1").height
+            1
+        """
         return self.scan(where, columns).to_polars()
 
     def _plan(self, predicate: Predicate | None, indexes: bool, strict: bool) -> ScanPlan[BlockFrame]:
@@ -73,8 +185,24 @@ class ReadMixin(TableHandle):
 def scan_polars(source: Any) -> polars.LazyFrame:
     """Make a lazy frame of Polars of a table, or of the rows of a scan; nothing is read before it is collected.
 
-    ``source``: a table or a scan. Indexes are asked for the columns, the conditions and the number of rows that Polars
-    wants of it. Raises InputError where Polars is not installed.
+    Indexes are asked for the columns, the conditions and the number of rows that Polars wants of it.
+
+    Args:
+        source: A table or a scan.
+
+    Returns:
+        The lazy frame.
+
+    Raises:
+        InputError: Polars is not installed, or the source is neither.
+        StorageError: The store fails.
+
+    Example:
+        >>> import polars as pl
+        >>> table = fuse.create_table("memory://scan-polars", "id BIGINT")
+        >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+        >>> fuse.scan_polars(table).filter(pl.col("id") > 1).collect().to_dicts()
+        [{'id': 2}]
     """
     if isinstance(source, ReadMixin):
         source = source.scan()

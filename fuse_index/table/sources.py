@@ -22,15 +22,38 @@ class SourcesMixin(TableHandle):
         reread: bool = False,
         progress: ProgressCallback | None = None,
     ) -> SyncResult:
-        """Bring an attached table to the present state of its source, in one commit; tell what came and went.
+        """Bring an attached table to the present state of its source, in one commit.
 
-        ``to``: a version of the source, as Delta and Iceberg have them. ``indexes``: those of the table are built on
-        the files that came, in further commits; else ``refresh_index`` does it later. ``reread``: the footers of all
-        files are read again, and those that were touched, copied or restored are taken as new ones, also where the
-        source's log knows of no change, as are those of a converted table. ``progress`` is told how many files were
-        looked into, and of how many. Nothing is committed if nothing changed. Raises InvalidArgument for a table that
-        follows no source, Conflict where somebody else synced it just now; InputError, SchemaError and Unsupported for
-        what cannot be followed, naming it; NotFound where a file vanished meanwhile; Corrupt and other StorageErrors.
+        Nothing is committed if nothing changed.
+
+        Args:
+            to: A version of the source, as Delta and Iceberg have them; by default the newest.
+            indexes: Build the table's indexes on the files that came, in further commits; else ``refresh_index`` does
+                it later.
+            reread: Read the footers of all files again, and take those that were touched, copied or restored as new
+                ones, also where the source's log knows of no change, as are those of a converted table.
+            progress: Called with how many files were looked into, and of how many.
+
+        Returns:
+            What came and went: ``version`` of the source, ``added_files``, ``removed_files``, ``kept_files``, ``rows``,
+            ``reread`` and ``snapshot``.
+
+        Raises:
+            InvalidArgument: The table follows no source.
+            Conflict: Somebody else synced it just now.
+            InputError: What cannot be followed, naming it; or SchemaError, Unsupported.
+            NotFound: A file vanished meanwhile.
+            Corrupt: A file is damaged.
+            StorageError: A store fails.
+
+        Example:
+            >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+            >>> folder = tempfile.mkdtemp()
+            >>> pq.write_table(pa.table({"id": [1, 2]}), f"{folder}/one.parquet")
+            >>> table = fuse.attach(folder, "memory://sync", options={"shared_places": folder})
+            >>> pq.write_table(pa.table({"id": [3]}), f"{folder}/two.parquet")
+            >>> table.sync().added_files, table.count()
+            (1, 3)
         """
         head = self._writable_head()
         version = SourceVersion.of(head.snapshot)
@@ -51,7 +74,24 @@ class SourcesMixin(TableHandle):
         """Make an attached table one of its own, where it is: no file is rewritten, and from now on rows change here.
 
         Its files stay where they are, those of the source among them, which must stay, too: nothing here deletes them,
-        and the source is not told. It cannot be undone. Raises InvalidArgument for a table that was not attached.
+        and the source is not told. It cannot be undone.
+
+        Returns:
+            The new snapshot.
+
+        Raises:
+            InvalidArgument: The table was not attached.
+            ReadOnly: The handle only reads.
+            StorageError: A store fails.
+
+        Example:
+            >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+            >>> folder = tempfile.mkdtemp()
+            >>> pq.write_table(pa.table({"id": [1, 2]}), f"{folder}/one.parquet")
+            >>> table = fuse.attach(folder, "memory://convert", options={"shared_places": folder})
+            >>> snapshot = table.convert()
+            >>> table.delete("id = 1").row_count
+            1
         """
         head = self._writable_head()
         SourceVersion.of(head.snapshot)

@@ -40,8 +40,22 @@ class DroppedMixin(CatalogHandle):
     def history(self, identifier: str | Sequence[str]) -> pa.Table:
         """What was done to a name, oldest first, whichever tables and namespaces had it. Reads the whole log.
 
-        Columns: timestamp, operation, table_id, detail (the other name of a rename, the place of a registered table,
-        the properties that changed), commit.
+        Args:
+            identifier: The name.
+
+        Returns:
+            A row for each: ``timestamp``, ``operation``, ``table_id``, ``detail`` (the other name of a rename, the
+            place of a registered table, the properties that changed) and ``commit``.
+
+        Raises:
+            InvalidArgument: What is no name.
+            StorageError: The store fails.
+
+        Example:
+            >>> catalog = fuse.catalog("memory://catalog-history", create=True)
+            >>> table = catalog.create_table("orders", "id BIGINT")
+            >>> catalog.history("orders").column("operation").to_pylist()
+            ['create']
         """
         entries = list(self.warehouse.entries())[::-1]
         rows = [
@@ -57,7 +71,21 @@ class DroppedMixin(CatalogHandle):
         return pa.Table.from_pylist(rows, NAME_HISTORY_SCHEMA)
 
     def list_dropped(self) -> pa.Table:
-        """The tables that can be undropped, the latest first: name, table_id, dropped, managed, location."""
+        """List the tables that can be undropped, the latest first.
+
+        Returns:
+            A row for each: ``name``, ``table_id``, ``dropped`` (when), ``managed`` and ``location``.
+
+        Raises:
+            StorageError: The store fails.
+
+        Example:
+            >>> catalog = fuse.catalog("memory://catalog-dropped", create=True)
+            >>> table = catalog.create_table("orders", "id BIGINT")
+            >>> catalog.drop_table("orders")
+            >>> catalog.list_dropped().column("name").to_pylist()
+            ['orders']
+        """
         found = sorted(self.warehouse.state().dropped.values(), key=lambda each: each.sequence, reverse=True)
         rows = [
             {
@@ -74,10 +102,28 @@ class DroppedMixin(CatalogHandle):
     def undrop_table(
         self, identifier: str | Sequence[str], table_id: str | None = None, to: str | Sequence[str] | None = None
     ) -> Table:
-        """Give a dropped table its name back, or the name ``to``: the one that was dropped last under this name.
+        """Give a dropped table its name back, or another.
 
-        ``table_id``: another one of them, as ``list_dropped`` tells. Raises NotFound, AlreadyExists if the name is
-        taken.
+        Args:
+            identifier: The name that it had; of several, the one that was dropped last comes back.
+            table_id: Another one of them, as ``list_dropped`` tells.
+            to: The name that it gets.
+
+        Returns:
+            The table.
+
+        Raises:
+            NotFound: No such table was dropped, or it was purged.
+            AlreadyExists: The name is taken.
+            StorageError: The store fails.
+
+        Example:
+            >>> catalog = fuse.catalog("memory://catalog-undrop", create=True)
+            >>> table = catalog.create_table("orders", "id BIGINT")
+            >>> catalog.drop_table("orders")
+            >>> table = catalog.undrop_table("orders", to="purchases")
+            >>> catalog.list_tables()
+            [('purchases',)]
         """
         name = storage.parse_identifier(identifier)
         target = name if to is None else storage.parse_identifier(to)
@@ -88,11 +134,25 @@ class DroppedMixin(CatalogHandle):
         return self._to_table(stored)
 
     def purge_dropped(self, older_than: timedelta | str = timedelta(days=7), *, dry_run: bool = False) -> pa.Table:
-        """Delete the files of tables that were dropped so long ago; they cannot be undropped any more.
+        """Delete the files of tables that were dropped long ago; they cannot be undropped any more.
 
-        ``older_than``: a timedelta, or text such as ``"12h"``, ``"30d"``. A table whose files a clone shares stays, and
-        ``kept_because`` says so. Files of registered tables are never deleted. ``dry_run`` deletes nothing. What
-        creations and purges left that died goes, too. Raises StorageError.
+        Files of registered tables are never deleted. What creations and purges left that died goes, too.
+
+        Args:
+            older_than: How long ago: a timedelta, or text such as ``"12h"``, ``"30d"``.
+            dry_run: Delete nothing.
+
+        Returns:
+            A row for each: ``name``, ``table_id`` and ``kept_because``, which says why a table stays whose files a
+            clone shares.
+
+        Raises:
+            InputError: ``older_than`` is no duration.
+            StorageError: The store fails.
+
+        Example:
+            >>> fuse.catalog("memory://catalog-purge", create=True).purge_dropped("30d").num_rows
+            0
         """
         age = parse_duration(older_than, "older_than") if isinstance(older_than, str) else older_than
         rows = [
@@ -102,7 +162,21 @@ class DroppedMixin(CatalogHandle):
         return pa.Table.from_pylist(rows, PURGED_SCHEMA)
 
     def was_committed(self, commit_id: str) -> bool:
-        """Say whether a change, of which CommitUnknown told, was made. Reads the whole log if it was not."""
+        """Say whether a change, of which CommitUnknown told, was made. Reads the whole log if it was not.
+
+        Args:
+            commit_id: The id that the error has.
+
+        Returns:
+            True if it was.
+
+        Raises:
+            StorageError: The store fails.
+
+        Example:
+            >>> fuse.catalog("memory://catalog-was-committed", create=True).was_committed("none")
+            False
+        """
         return self.warehouse.was_committed(commit_id)
 
 

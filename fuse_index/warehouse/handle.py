@@ -27,7 +27,24 @@ class CatalogHandle:
         return self.warehouse.store.url
 
     def find_table(self, identifier: str | Sequence[str]) -> CatalogTable:
-        """What the warehouse knows of a table: id, name, location and properties. Raises NotFound naming near names."""
+        """What the warehouse knows of a table.
+
+        Args:
+            identifier: Its name.
+
+        Returns:
+            Its id, name, location and properties.
+
+        Raises:
+            NotFound: There is no such table; near names are said.
+            StorageError: The store fails.
+
+        Example:
+            >>> catalog = fuse.catalog("memory://catalog-find", create=True)
+            >>> table = catalog.create_table("orders", "id BIGINT")
+            >>> catalog.find_table("ORDERS").name
+            'orders'
+        """
         return self.warehouse.state().find_table(storage.parse_identifier(identifier))
 
     def _change(self, identifier: str | Sequence[str], decide: Callable[[CatalogTable], Any]) -> CatalogTable:

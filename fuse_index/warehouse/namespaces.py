@@ -13,9 +13,23 @@ class NamespacesMixin(CatalogHandle):
     """The part of ``fuse_index.Catalog`` that is about namespaces. A name is text with dots, or a list of its parts."""
 
     def create_namespace(self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None) -> None:
-        """Make a namespace, within one that is there. ``properties``: such as ``comment`` and ``owner``.
+        """Make a namespace, within one that is there.
 
-        Raises AlreadyExists, NotFound for the namespace around it, InvalidArgument for what is no name.
+        Args:
+            namespace: Its name, such as ``"shop"`` or ``"shop.eu"``.
+            properties: Such as ``comment`` and ``owner``.
+
+        Raises:
+            AlreadyExists: There is one, or a table of this name.
+            NotFound: There is no namespace around it.
+            InvalidArgument: What is no name.
+            StorageError: The store fails.
+
+        Example:
+            >>> catalog = fuse.catalog("memory://namespace-create", create=True)
+            >>> catalog.create_namespace("shop", {"owner": "ann"})
+            >>> catalog.list_namespaces()
+            [('shop',)]
         """
         action = CreateNamespace(storage.parse_identifier(namespace), dict(properties or {}))
         self.warehouse.commit(lambda state: [action])
@@ -23,7 +37,23 @@ class NamespacesMixin(CatalogHandle):
     def create_namespace_if_not_exists(
         self, namespace: str | Sequence[str], properties: Mapping[str, str] | None = None
     ) -> None:
-        """Make a namespace unless it is there; then nothing happens. Raises as ``create_namespace`` does otherwise."""
+        """Make a namespace unless it is there; then nothing happens.
+
+        Args:
+            namespace: Its name.
+            properties: Such as ``comment`` and ``owner``.
+
+        Raises:
+            AlreadyExists: A table has this name.
+            NotFound: There is no namespace around it.
+            InvalidArgument: What is no name.
+            StorageError: The store fails.
+
+        Example:
+            >>> catalog = fuse.catalog("memory://namespace-if-not-exists", create=True)
+            >>> for _ in range(2):
+            ...     catalog.create_namespace_if_not_exists("shop")
+        """
         if not self.namespace_exists(namespace):
             try:
                 self.create_namespace(namespace, properties)
@@ -31,7 +61,22 @@ class NamespacesMixin(CatalogHandle):
                 return
 
     def namespace_exists(self, namespace: str | Sequence[str]) -> bool:
-        """Whether there is such a namespace."""
+        """Say whether there is such a namespace.
+
+        Args:
+            namespace: Its name.
+
+        Returns:
+            True if there is one now.
+
+        Raises:
+            InvalidArgument: What is no name.
+            StorageError: The store fails.
+
+        Example:
+            >>> fuse.catalog("memory://namespace-exists", create=True).namespace_exists("shop")
+            False
+        """
         try:
             self.warehouse.state().find_namespace(storage.parse_identifier(namespace))
         except NotFound:
@@ -39,13 +84,48 @@ class NamespacesMixin(CatalogHandle):
         return True
 
     def list_namespaces(self, namespace: str | Sequence[str] = ()) -> list[Identifier]:
-        """The namespaces within one, by default the outermost, as tuples, by name. Raises NotFound."""
+        """List the namespaces within one, by name.
+
+        Args:
+            namespace: Its name; by default the outermost.
+
+        Returns:
+            Names, as tuples of their parts.
+
+        Raises:
+            NotFound: There is no such namespace.
+            StorageError: The store fails.
+
+        Example:
+            >>> catalog = fuse.catalog("memory://namespace-list", create=True)
+            >>> catalog.create_namespace("shop")
+            >>> catalog.create_namespace("shop.eu")
+            >>> catalog.list_namespaces("shop")
+            [('shop', 'eu')]
+        """
         state, within = self.warehouse.state(), _parse_namespace(namespace)
         state.find_namespace(within)
         return sorted(found.identifier for found in state.namespaces_in(within))
 
     def load_namespace_properties(self, namespace: str | Sequence[str]) -> dict[str, str]:
-        """The properties of a namespace. Raises NotFound naming near names."""
+        """The properties of a namespace.
+
+        Args:
+            namespace: Its name.
+
+        Returns:
+            Texts by name.
+
+        Raises:
+            NotFound: There is no such namespace; near names are said.
+            StorageError: The store fails.
+
+        Example:
+            >>> catalog = fuse.catalog("memory://namespace-properties", create=True)
+            >>> catalog.create_namespace("shop", {"owner": "ann"})
+            >>> catalog.load_namespace_properties("shop")
+            {'owner': 'ann'}
+        """
         return dict(self.warehouse.state().find_namespace(storage.parse_identifier(namespace)).properties)
 
     def update_namespace_properties(
@@ -54,15 +134,46 @@ class NamespacesMixin(CatalogHandle):
         removals: Sequence[str] | None = None,
         updates: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Remove and set properties at once, and return what they are then. Raises NotFound."""
+        """Remove and set properties of a namespace, at once.
+
+        Args:
+            namespace: Its name.
+            removals: Names to remove.
+            updates: Texts to set, by name.
+
+        Returns:
+            The properties then.
+
+        Raises:
+            NotFound: There is no such namespace.
+            StorageError: The store fails.
+
+        Example:
+            >>> catalog = fuse.catalog("memory://namespace-update-properties", create=True)
+            >>> catalog.create_namespace("shop")
+            >>> catalog.update_namespace_properties("shop", updates={"owner": "ann"})
+            {'owner': 'ann'}
+        """
         action = UpdateNamespace(storage.parse_identifier(namespace), dict(updates or {}), tuple(removals or ()))
         self.warehouse.commit(lambda state: [action])
         return self.load_namespace_properties(namespace)
 
     def drop_namespace(self, namespace: str | Sequence[str], *, cascade: bool = False) -> None:
-        """Drop a namespace that is empty; with ``cascade`` all that is in it is dropped, too, and can be undropped.
+        """Drop a namespace that is empty.
 
-        Raises NotFound, and NotEmpty naming something that is in it.
+        Args:
+            namespace: Its name.
+            cascade: Drop all that is in it, too; tables can be undropped.
+
+        Raises:
+            NotFound: There is no such namespace.
+            NotEmpty: Something is in it, which is named.
+            StorageError: The store fails.
+
+        Example:
+            >>> catalog = fuse.catalog("memory://namespace-drop", create=True)
+            >>> catalog.create_namespace("shop")
+            >>> catalog.drop_namespace("shop")
         """
         action = DropNamespace(storage.parse_identifier(namespace), cascade)
         self.warehouse.commit(lambda state: [action])

@@ -89,12 +89,22 @@ column_cache = Cache(0)
 
 
 def cache_columns(max_bytes: int) -> None:
-    """Keep decoded columns in this process's memory, up to so many bytes; 0, as at first, keeps none.
+    """Keep decoded columns in this process's memory; at first none are kept.
 
     Scans, counts and whatever else reads all rows of a block keep the columns that they read, and take them from there
     the next time, without a request and without decoding. A column of a block that takes more than a quarter of the
     room is not kept; what was used longest ago is forgotten first. Files of attached tables are always read. Spark's
-    own scans are not concerned. Raises InvalidArgument for what is no whole number from 0 on.
+    own scans are not concerned.
+
+    Args:
+        max_bytes: Up to so many bytes; 0 keeps none.
+
+    Raises:
+        InvalidArgument: It is no whole number from 0 on.
+
+    Example:
+        >>> fuse.cache_columns(64 << 20)
+        >>> fuse.cache_columns(0)
     """
     if not isinstance(max_bytes, int) or isinstance(max_bytes, bool) or max_bytes < 0:
         raise InvalidArgument(f"max_bytes = {max_bytes!r}: it must be a whole number of bytes, 0 to keep no columns")

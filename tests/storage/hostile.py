@@ -244,7 +244,7 @@ def use(store: Any) -> None:
     attempt(lambda: append(StoredTable.open(store), 99))
     attempt(lambda: fuse_index.open_table(store, host=HOST).scan("id = 2 OR name > 'n5'").to_arrow())
     attempt(lambda: str(fuse_index.open_table(store, host=HOST).explain("id = 2")))
-    attempt(lambda: fuse_index.open_table(store, host=HOST).indexes())
+    attempt(lambda: fuse_index.open_table(store, host=HOST).inspect.indexes())
 
 
 def main(kind: str, count: int, seed: int = 0) -> None:

@@ -29,7 +29,7 @@ from fuse_index.spark.catalog.definitions import (
 )
 from fuse_index.spark.text_limits import TEXT_LIMITS_PROPERTY, set_text_limits
 from fuse_index.sql.tokenizer import unescape_string
-from fuse_index.table.schema import parse_typed_value
+from fuse_index.table.schema.types import parse_typed_value
 from fuse_index.table.table import Table
 from fuse_storage import SchemaChange, SchemaError, Snapshot
 

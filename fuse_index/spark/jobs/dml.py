@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from datetime import timedelta
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -199,13 +200,12 @@ def recluster(
     Each task sorts a group of blocks that has none in common with another's, and the groups of a round are one commit.
     So executors need the memory of a step for each task that they run at a time.
     """
-    to, step_count = DmlTarget.for_session(spark, url, branch, host, store), 0
+    to, numbers = DmlTarget.for_session(spark, url, branch, host, store), count(1)
 
     def report(steps: Sequence[Sequence[int]]) -> None:
-        nonlocal step_count
-        for step_count, numbers in enumerate(steps, step_count + 1):
+        for step in steps:
             if progress is not None:
-                progress(replace(ReclusterStep(*numbers), number=step_count))
+                progress(replace(ReclusterStep(*step), number=next(numbers)))
 
     bounds = depth, step_blocks, step_bytes, passes
     run_dml_job(spark, lambda: start_reclustering(to.open(), *bounds), task_slots(spark), report)

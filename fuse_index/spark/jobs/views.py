@@ -26,12 +26,30 @@ def introspect(
     *,
     options: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Make temporary views ``<prefix>_snapshots``, ``<prefix>_blocks`` and so on, one for each of METADATA_VIEWS.
+    """Make temporary views ``<prefix>_snapshots``, ``<prefix>_blocks`` and so on, as ``table.inspect`` has them.
 
-    Their names are returned. They hold what there is to see of the table now, or ``at`` an older state, and stay so:
-    call this again to see what came since. ``views``: which of them, by default all; ``statistics`` has a row for each
-    column of each block. ``options``: of the object store. Raises InputError for a view that there is not,
-    StorageError.
+    They hold what there is to see of the table now, or ``at`` an older state, and stay so: call this again to see what
+    came since.
+
+    Args:
+        spark: A session, classic or Connect.
+        url: Where the table is.
+        prefix: A word that the names of the views begin with.
+        views: Which of them; by default all. ``statistics`` has a row for each column of each block.
+        branch: Which branch.
+        at: A snapshot id, a tag or a time.
+        options: Of the object store.
+
+    Returns:
+        The names of the views.
+
+    Raises:
+        InputError: There is no such view, or the prefix is no word.
+        StorageError: The store fails.
+
+    Example:
+        fuse_spark.introspect(spark, "/data/orders", "orders")
+        spark.table("orders_blocks").show()
     """
     view_names = list(METADATA_VIEWS) if views is None else list(views)
     for name in view_names:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index.query import late_columns, scan
+from fuse_index.query import late_columns
 from fuse_storage import StoredTable
 
 ROWS = pa.table(
@@ -70,7 +70,7 @@ def test_batches_are_bounded(table: fuse.Table, batches: list[int], monkeypatch:
 def test_blocks_with_many_rows_stand_between_those_with_few(
     table: fuse.Table, batches: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "_MAX_LATE_ROWS", 50)
+    monkeypatch.setattr(late_columns, "_MAX_LATE_ROWS", 50)
     where = "(id BETWEEN 1000 AND 1180) OR k < 100"  # of the block from 1000 on every row, and of the next most
     expected = [row for row in ROWS.to_pylist() if 1000 <= row["id"] <= 1180 or row["k"] < 100]
 

@@ -58,7 +58,7 @@ def test_a_handle_that_was_long_on_its_way_looks_for_the_head_before_it_commits(
     old = time.time() - 9 * 86400
     for file in filter(Path.is_file, (tmp_path / "t").rglob("*")):
         os.utime(file, (old, old))
-    table.vacuum(dry_run=False)
+    table.maintenance.vacuum(dry_run=False)
 
     pickle.loads(sent).append(rows(77))
 
