@@ -169,7 +169,11 @@ def _among_numbers(left: pa.DataType, right: pa.DataType, context: Context) -> p
 
 
 def _wide_beside_integer(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """A long has 19 digits, and Spark reckons with 20: one decimal may be too wide by one digit that is never there."""
+    """Compare a wide decimal with an integer: returns the decimal's type.
+
+    Spark types BIGINT as decimal(20,0), though it has 19 digits, so a decimal with 19 whole digits still compares
+    exactly. Raises NotReproducible where Spark would round.
+    """
     number = right if left in INTEGER_TYPES else left
     if number.precision - number.scale >= 19:
         return number

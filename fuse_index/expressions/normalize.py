@@ -233,7 +233,7 @@ def _in(leaf: In, context: Context) -> Predicate:
 
 
 def _distinct(leaf: In) -> In:
-    """Each value once, in one spelling; the leaf itself if that is what it is."""
+    """Remove repeated values of an IN list. Returns the same object if there are none."""
     if pa.types.is_floating(leaf.term.type) or pa.types.is_timestamp(leaf.term.type):
         distinct = {sort_key(value.value): _canonical_literal(value) for value in leaf.values}
         return replace(leaf, values=tuple(distinct.values()))

@@ -156,7 +156,7 @@ class DmlJob:
         return None if storage.is_worn(int(blocks.row_counts[position]), left) else rows
 
     def _stage_marked(self, marked: Mapping[int, tuple[str, _RowMask]]) -> RewriteOutcome:
-        """Stage blocks in which these rows, too, do not count. ``marked``: their ids and live rows, by number."""
+        """Write deletion vectors for blocks. ``marked``: by block number, its id and a mask of the rows to delete."""
         deleted = {}
         for number, (_, rows) in marked.items():
             live = storage.live_among(self.table.blocks(), number)

@@ -97,7 +97,7 @@ class LevelProbe:
     def _metadata_batch(
         self, leaf_probes: LeafProbes, compiled: CompiledProbe
     ) -> tuple[FrameBatch, _Mask | None] | None:
-        """What this voter can be shown at this level, and of which units it knows anything (None: of all)."""
+        """The summaries to hand to one index at this level, and a mask of the units that it covers; None covers all."""
         fields = self._column_ids(compiled.inputs)
         if compiled.definition is None:
             return None if self.units is None else (FrameBatch.from_units(self.units, fields), None)

@@ -102,7 +102,7 @@ class ColumnMatch:
         return replace(before, name=column.name, type=kind, comment=column.comment, type_changed=True)
 
     def _new(self, column: SourceColumn, path: str, taken: set[str]) -> Field:
-        """``taken``: the physical names at its level, in lower case; its own is added."""
+        """Make the field of a column the table lacks, with a physical name never used before. Mutates ``taken``."""
         if column.id is not None:
             field_id, physical = column.id, column.physical_name.replace(".", "_").replace("#", "_")
             was_there = field_id in self.snapshot.names or any(

@@ -176,7 +176,8 @@ class SegmentFrame:
     def roll_ups(self, key: str) -> pa.Array | None:
         """What the definition with this key knows of whole segments: one value each, null where nothing.
 
-        None if it is of no segment. Only where ``roll_up_versions`` names a version is it of all blocks of the segment.
+        None if no segment has one. Use a value only where ``roll_up_versions`` >= 0: elsewhere some blocks of the
+        segment are not in it.
         """
         name = sidecar_columns(key)[5]
         return column_as_array(self.table, name) if has_column(self.table, name) else None

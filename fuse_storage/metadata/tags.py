@@ -152,7 +152,7 @@ def find_tag(store: Store, name: str) -> Tag | None:
 def drop_tag(store: Store, name: str) -> None:
     """Forget a tag; what it named stays as long as anything else keeps it.
 
-    No tag that somebody else makes meanwhile goes with it, since it is of another number. Raises NotFound, which names
+    A tag of the same name that is created concurrently survives: it has a higher number. Raises NotFound, which names
     near names, and Conflict if somebody else was first.
     """
     number, tag = _find_newest(store, name) if REF_NAME_PATTERN.fullmatch(name) else (0, None)

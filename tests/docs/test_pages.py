@@ -1,5 +1,6 @@
 """Every page is true: what it says to do is done as it stands there, and what it shows is what is printed."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -99,3 +100,21 @@ def test_what_the_guide_for_authors_says_of_a_failure_is_what_is_said() -> None:
 
     assert shown == "min_max: c <= -1 is TRUE on [{'c': -1}], but the vote was NONE on [{'c': -1}]"
     assert "min_max: c <= -1 is TRUE on" in (ROOT / "tests" / "plugins" / "test_mutants.py").read_text()
+
+
+def test_lines_of_prose_fit_a_screen() -> None:
+    """Code and tables may be wider: a line of either cannot be broken."""
+
+    def prose(page: Path) -> str:
+        return re.sub(r"^( *)```.*?^\1```$|^\|.*?$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+    pages = [page for page in PAGES if page.name != "CHANGELOG.md" and "changelog" not in page.name]
+    long = [
+        f"{named(page)}: {line[:60]}"
+        for page in pages
+        if page.parent.name != "decisions"
+        for line in prose(page).splitlines()
+        if len(line) > 140
+    ]
+
+    assert long == []

@@ -62,7 +62,7 @@ public class BlockMask {
    * there are, how many rows match for certain, how many are named, and how many ranges; and the ranges. Or byte 0 and the reason for no vote.
    */
   public static BlockMask decode(byte[] reply, int blocks) throws Exception {
-    if (reply == null || reply.length == 0) return readAll("the voter answered nothing");
+    if (reply == null || reply.length == 0) return readAll("the planner answered nothing");
     if (reply[0] == 0) return readAll(PythonCallback.refusal(reply));
     int end = HEADER_BYTES + (blocks + 7) / 8;
     boolean whole = reply[0] == 1 && reply.length >= end + 20 && ByteBuffer.wrap(reply).getInt(1) == blocks;
@@ -73,7 +73,7 @@ public class BlockMask {
     int namedRows = whole ? rest.getInt() : 0;
     int count = whole ? rest.getInt() : 0;
     if (!whole || count < 0 || rest.remaining() != (long) count * RANGE_BYTES) {
-      return readAll("the voter answered " + reply.length + " bytes, which are no votes on " + blocks + " files");
+      return readAll("the planner answered " + reply.length + " bytes, which are no votes on " + blocks + " files");
     }
     BlockMask mask = new BlockMask(reply, null, zonesRead, zonesTotal, certainRows, namedRows);
     for (int i = 0; i < count; i++) mask.addRange(Integer.valueOf((int) rest.getLong()), rest.getLong(), rest.getLong());
