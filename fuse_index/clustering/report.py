@@ -158,8 +158,8 @@ class ClusteringMixin(TableHandle):
             The new snapshot.
 
         Raises:
-            InputError: ``method`` is none of these; or InvalidArgument, where the columns cannot be a key.
-            SchemaError: There is no such column.
+            InvalidArgument: There is no such method, or it takes another number of columns.
+            SchemaError: There is no such column, or it cannot be in an order.
             Conflict: Somebody else changed the table's order.
             ReadOnly: The handle only reads.
             StorageError: The store fails.

@@ -57,6 +57,7 @@ def create_table(
     Raises:
         AlreadyExists: There is a table, or anything else.
         InputError: An argument is of a type that is not taken, or ``key`` and ``primary_key`` are both given.
+        WhereError: The DDL text is none, showing the place.
         SchemaError: The schema, a key or a partition column cannot be.
         InvalidArgument: A property cannot be.
         StorageError: The store fails.
@@ -107,7 +108,8 @@ def attach(
 
     Raises:
         AlreadyExists: The place is taken.
-        InputError: The source is none of this format.
+        NotFound: There is no source.
+        InputError: There is no such format, or the source is none of it.
         SchemaError: A file has columns that do not fit; it is named.
         Unsupported: What cannot be read exactly, naming the file.
         StorageError: A store fails.
@@ -185,8 +187,7 @@ def open_table(
         A handle of the table, which stays at this snapshot until ``refresh`` or a commit of its own.
 
     Raises:
-        NotFound: There is no table, branch, snapshot or tag; near names are said.
-        Expired: The state was there, and was vacuumed.
+        NotFound: There is no table, branch, snapshot or tag, or it was vacuumed; near names are said.
         InputError: An argument is of a type that is not taken.
         StorageError: The store fails.
 

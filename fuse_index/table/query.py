@@ -93,9 +93,9 @@ class QueryMixin(ReadMixin):
             One row for each combination of values of ``group_by``, with columns named as they are asked for.
 
         Raises:
-            WhereError: A term or the condition is none.
+            WhereError: A term, an aggregate or the condition is none.
             OpaqueError: Only Spark can evaluate them.
-            InputError: An aggregate is not among these, or something is asked for twice.
+            InputError: Something is asked for twice, or an aggregate cannot be of such a term.
             SchemaError: A column is unknown.
             IndexFault: With ``strict``, an index failed.
             StorageError: The store fails.

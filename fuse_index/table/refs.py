@@ -33,7 +33,7 @@ class RefsMixin(TableHandle):
             AlreadyExists: The name is taken.
             InvalidArgument: The name could be taken for a time or a snapshot id.
             InputError: ``expires`` is neither a duration nor a time.
-            ReadOnly: The handle is without the tail (``tail=False``), or only reads.
+            ReadOnly: The handle is without the tail (``tail=False``), or of a store that is only read.
             StorageError: The store fails.
 
         Example:
@@ -76,7 +76,7 @@ class RefsMixin(TableHandle):
 
         Raises:
             AlreadyExists: There is such a branch.
-            ReadOnly: The handle is without the tail (``tail=False``), or only reads.
+            ReadOnly: The handle is without the tail (``tail=False``), or of a store that is only read.
             StorageError: The store fails.
 
         Example:

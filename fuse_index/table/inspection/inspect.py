@@ -267,8 +267,8 @@ class Inspect:
 
         Raises:
             InputError: The table has no key, and none is given.
-            SchemaError: A column is unknown.
-            InvalidArgument: A column cannot be part of a key.
+            SchemaError: A column is unknown, or cannot be in an order.
+            InvalidArgument: There is no such method, or it takes another number of columns.
             StorageError: The store fails.
 
         Example:

@@ -52,7 +52,8 @@ class ColumnsMixin(ReadMixin, IndexesMixin):
 
         Raises:
             SchemaError: There is such a column, or the default does not fit.
-            InputError: ``type`` is none, or ``first`` and ``after`` are both given.
+            WhereError: ``type`` is none.
+            InputError: ``first`` and ``after`` are both given.
             Conflict: Somebody else changed the columns.
             ReadOnly: The handle only reads.
             StorageError: The store fails.
@@ -168,7 +169,7 @@ class ColumnsMixin(ReadMixin, IndexesMixin):
         Raises:
             SchemaError: The column cannot be widened so; the types to which it can are named.
             DefinitionError: There are indexes on it, which are refused, or cannot be rebuilt.
-            InputError: ``type`` is none.
+            WhereError: ``type`` is none.
             Conflict: Somebody else changed the columns.
             ReadOnly: The handle only reads.
             StorageError: The store fails.

@@ -152,8 +152,8 @@ class SchemaMixin(ColumnsMixin):
             The new snapshot.
 
         Raises:
-            InputError: A column cannot be of a key, or the table has a primary key.
-            SchemaError: There is no such column.
+            SchemaError: There is no such column, it cannot be of a key, or the table has a primary key, which stays.
+            InputError: An argument is of a type that is not taken.
             Conflict: Somebody else changed the table's key.
             ReadOnly: The handle only reads.
             StorageError: The store fails.
