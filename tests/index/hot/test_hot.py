@@ -322,7 +322,7 @@ def with_others(url: str, first_id: int | None, maintenance: str) -> fuse.Table:
     other = fuse.open_table(url)
     if first_id is not None:
         other.append(rows(first_id, 1))
-    getattr(other, maintenance)()
+    getattr(other.maintenance, maintenance)()
     return table
 
 

@@ -105,7 +105,7 @@ def test_what_moves_rows_and_changes_none_stands_in_nobodys_way(url: str, change
     table.append(rows(5), hot=False)
     first = fuse.open_table(url, version=2).snapshot.id
     version = table.version
-    getattr(fuse.open_table(url), maintenance)()
+    getattr(fuse.open_table(url).maintenance, maintenance)()
     assert fuse.open_table(url).version > version
 
     replace_all(table, change, first)
