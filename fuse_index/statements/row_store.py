@@ -12,7 +12,7 @@ from fuse_index.statements.jobs import StatementJobsMixin
 from fuse_storage import Snapshot, StoredTable
 
 MergeClauseSpecs = tuple[MergeClauseSpec, MergeClauseSpec, MergeClauseSpec]
-"""Clauses for rows that match, for others of the source, and for others of the table."""
+"""What becomes of rows that match, of others of the source, and of others of the table."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,6 @@ from fuse_index.table.maintenance import Maintenance
 JOBS = {"changing", "deleting", "merge_spec", "merging", "overwriting", "updating"}
 """Beginnings of statements that Spark's executors go on with; no user calls them."""
 UNDIVIDED = {
-    *(f"Table.{name}" for name in ("append", "apply", "delete", "delete_keys", "lookup", "merge", "overwrite")),
-    *(f"Table.{name}" for name in ("update", "upsert")),
     *(f"spark.{name}" for name in ("build_index", "compact", "delete", "merge", "overwrite", "recluster", "tier")),
     *(f"spark.{name}" for name in ("update", "upsert", "upserting", "write")),
 }
