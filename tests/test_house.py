@@ -110,6 +110,18 @@ def test_a_file_of_java_is_short_and_has_one_class_of_the_package_of_its_folder(
     assert {named(path) for path, text in texts.items() if not text.startswith(f"package {packages[path]};")} == set()
 
 
+def test_java_that_is_named_in_text_exists() -> None:
+    files = {path.name for path in JAVA_CLASSES}
+    gone = {
+        f"{named(path)} names {name}"
+        for path in [*FILES, *JAVA_CLASSES, *sorted((ROOT / "docs").rglob("*.md"))]
+        for name in re.findall(r"\b([A-Z]\w+\.java)\b", path.read_text("utf-8"))
+        if name not in files
+    }
+
+    assert gone == set()
+
+
 def test_java_imports_downwards() -> None:
     up = {
         f"{named(path)} imports {room}"

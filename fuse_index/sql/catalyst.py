@@ -1,4 +1,4 @@
-"""Spark's own filters, as predicates: from the typed JSON trees of its planner (``spark/java/ExpressionJson.java``).
+"""Spark's own filters, as predicates: from the JSON trees of its planner (``spark/java/rpc/ExpressionJson.java``).
 
 A node says its class, its type, and its parameters: ``value`` of a Literal as text (days for a date, microseconds for a
 timestamp, ``{"hex": …}`` for bytes, null for NULL), ``name``, ``metadata`` and ``ours`` of a column, ``ordinal`` of a
