@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import fuse_index
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -149,3 +151,19 @@ def test_the_page_on_architecture_names_every_layer():
     named = set(re.findall(r"`(\w+)/?`", page))
     assert len(rooms) == 2
     assert set(layers) - named == set()
+
+
+def test_the_changelog_is_by_area_and_a_line_an_entry() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    releases = dict(zip(*[iter(re.split(r"^## (.*)$", text, flags=re.MULTILINE)[1:])] * 2, strict=True))
+    first, *others = releases
+    entries = [line for line in text.splitlines() if line.startswith(("- ", "  "))]
+
+    assert first == "[Unreleased]"
+    assert [
+        name for name in others if not re.fullmatch(r"\[\d+\.\d+\.\d+\] - (unreleased|\d{4}-\d\d-\d\d)", name)
+    ] == []
+    assert f"[{fuse_index.__version__}]" in " ".join(others)
+    assert [line for line in entries if line.startswith("  ") or len(line) > 140] == []
+    for name in others:
+        assert "- " not in re.split(r"^### ", releases[name], flags=re.MULTILINE)[0]
