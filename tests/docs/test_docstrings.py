@@ -17,8 +17,7 @@ from fuse_index.table.maintenance import Maintenance
 JOBS = {"changing", "deleting", "merge_spec", "merging", "overwriting", "updating"}
 """Beginnings of statements that Spark's executors go on with; no user calls them."""
 UNDIVIDED = {
-    *(f"spark.{name}" for name in ("build_index", "compact", "delete", "merge", "overwrite", "recluster", "tier")),
-    *(f"spark.{name}" for name in ("update", "upsert", "upserting", "write")),
+    *(f"spark.{name}" for name in ("compact", "delete", "overwrite", "recluster", "tier", "update")),
 }
 """Functions whose docstrings are whole paragraphs yet."""
 SECTIONS = re.compile(r"^(Args|Returns|Yields|Raises|Example):$", re.MULTILINE)

@@ -65,7 +65,32 @@ def merge(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Bring in the rows of ``source`` by their keys; see ``Table.merge``. ``source`` is evaluated once."""
+    """Bring in the rows of a DataFrame by their keys, as ``Table.merge`` does, by executors.
+
+    Args:
+        spark: A session, classic or Connect.
+        url: Where the table is.
+        source: The rows, of any number; it is evaluated once.
+        on: As for ``Table.merge``.
+        matched: As for ``Table.merge``.
+        not_matched: As for ``Table.merge``.
+        not_matched_by_source: As for ``Table.merge``.
+        merge_schema: As for ``Table.merge``.
+        branch: Which branch.
+        host: Index kinds and functions; by default what is installed where the table is planned.
+        store: Options of the object store.
+
+    Raises:
+        InputError: Several rows of the source match one, or there is no such clause or key.
+        SchemaError: Columns do not fit.
+        WhereError: A clause's condition is none.
+        OpaqueError: A condition that cannot be evaluated here.
+        Conflict: Others changed such rows meanwhile, or added some.
+        StorageError: The store fails.
+
+    Example:
+        fuse_spark.merge(spark, "/data/orders", spark.table("staging.orders"), on=["id"])
+    """
     to, clauses = DmlTarget.for_session(spark, url, branch, host, store), (matched, not_matched, not_matched_by_source)
     rows_schema = all_nullable(to_arrow_schema(source.schema))
     sealed, columns, key_columns = run_where_reachable(

@@ -54,11 +54,28 @@ def upsert(
 ) -> None:
     """Put the rows of a DataFrame into a table with a primary key, as ``Table.upsert``, by executors and in one commit.
 
-    ``order_by``: columns by which, of several rows of one key, the greatest counts, as Spark orders (NULL is least);
-    those that the table lacks are not stored. Rows that differ and are equal in these are an InputError. Without it
-    nothing is shuffled, of the rows of a key in a task the last counts, and a key of several tasks is an InputError.
-    A column ``_change_type`` says what each row does, as in ``Table.apply``. ``application``: as of ``Table.append``.
-    ``store`` are options of the object store. Raises as ``Table.upsert``.
+    A column ``_change_type`` says what each row does, as in ``Table.apply``.
+
+    Args:
+        df: The rows.
+        url: Where the table is.
+        order_by: Columns by which, of several rows of one key, the greatest counts, as Spark orders (NULL is least);
+            those that the table lacks are not stored. Without it nothing is shuffled, and of the rows of a key in a
+            task the last counts.
+        application: As for ``Table.append``.
+        branch: Which branch.
+        host: Index kinds and functions; by default what is installed where the table is planned.
+        store: Options of the object store.
+
+    Raises:
+        InputError: Rows that differ are equal in ``order_by``; or, without it, several tasks have a key.
+        SchemaError: A column does not fit.
+        TailFull: A job does not keep up with tiering.
+        Conflict: Columns were changed meanwhile.
+        StorageError: The store fails.
+
+    Example:
+        fuse_spark.upsert(spark.table("staging.orders"), "/data/orders", order_by="at")
     """
     to = DmlTarget.for_session(df.sparkSession, url, branch, host, store)
     schema, order = to_arrow_schema(df.schema), [order_by] if isinstance(order_by, str) else list(order_by or ())
@@ -85,9 +102,25 @@ def upserting(
     host: Host | None = None,
     **store: str,
 ) -> Callable[[DataFrame, int], None]:
-    """What ``foreachBatch`` is given to ``upsert`` each micro-batch, exactly once by ``job`` and the batch's number.
+    """Make what ``foreachBatch`` takes to ``upsert`` each micro-batch, exactly once by ``job`` and the batch's number.
 
-    ``job`` names the query to the table: another query, or one that begins again with a new checkpoint, has another.
+    Args:
+        url: Where the table is.
+        job: Names the query to the table: another query, or one that begins again with a new checkpoint, has another.
+        order_by: As for ``upsert``.
+        branch: Which branch.
+        host: Index kinds and functions; by default what is installed where the table is planned.
+        store: Options of the object store.
+
+    Returns:
+        A function of a DataFrame and its number, which raises as ``upsert`` does.
+
+    Raises:
+        InputError: An argument is of a type that is not taken.
+
+    Example:
+        into = fuse_spark.upserting("/data/orders", "orders-from-kafka", order_by="at")
+        rows.writeStream.foreachBatch(into).start()
     """
 
     def put(df: DataFrame, batch: int) -> None:

@@ -68,11 +68,25 @@ def write(
     """Write like ``df.write.format("fuse").mode(mode).save(url)``, with rows kept together and blocks filled.
 
     With a linear cluster key, or in a partitioned table, rows are divided by ranges of these columns and sorted within;
-    else Spark's partitions are only merged until they fill blocks, and along a curve tasks sort their own rows.
-    ``rows`` spares counting them first. ``merge_schema``: columns that the table lacks are added with the rows, as by
-    the option ``mergeSchema``.
-    ``store`` are options of the object store. Into a table with a primary key rows are put from where they are; see
-    ``upsert``. Raises as ``save`` does; ``install`` must have been called for this session.
+    else Spark's partitions are only merged until they fill blocks, and along a curve tasks sort their own rows. Into a
+    table with a primary key rows are put from where they are; see ``upsert``. ``install`` must have been called for
+    this session.
+
+    Args:
+        df: The rows.
+        url: Where the table is.
+        mode: As of ``DataFrameWriter.mode``.
+        merge_schema: Add columns that the table lacks with the rows, as by the option ``mergeSchema``.
+        branch: Which branch.
+        rows: How many there are, which spares counting them first.
+        store: Options of the object store.
+
+    Raises:
+        SchemaError: A column does not fit.
+        StorageError: The store fails; what a task raises arrives as Spark's own error, as with ``save``.
+
+    Example:
+        fuse_spark.write(spark.table("staging.orders"), "/data/orders")
     """
     options = _source_options(branch, store)
     location = parse_location({"path": url, **options}, BATCH_WRITE_OPTIONS)
@@ -140,11 +154,27 @@ def build_index(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Index, by all executors, the blocks that index ``name`` lacks; with ``rebuild`` all blocks, anew.
+    """Index, by all executors, the blocks that an index lacks.
 
     Rows are never touched; what is done is committed every few dozen tasks, so an interrupted build only has to go on.
-    ``host``: by default what is installed where the table is planned. Warns of blocks that stay unindexed. Raises
-    DefinitionError if there is no such index, or it cannot be built; StorageError.
+    Warns of blocks that stay unindexed.
+
+    Args:
+        spark: A session, classic or Connect.
+        url: Where the table is.
+        name: Which index.
+        rebuild: Index all blocks, anew.
+        branch: Which branch.
+        host: Index kinds and functions; by default what is installed where the table is planned.
+        store: Options of the object store.
+
+    Raises:
+        DefinitionError: There is no such index, or it cannot be built.
+        BuildError: Executors lack the plugin of its kind.
+        StorageError: The store fails.
+
+    Example:
+        fuse_spark.build_index(spark, "/data/orders", "by_email")
     """
     location = target_location(url, branch, store)
     slots = task_slots(spark)
