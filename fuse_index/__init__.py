@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from fuse_index.table.tier import Tail
     from fuse_index.warehouse.catalog import Catalog, catalog
     from fuse_storage import (
+        Advice,
         AlreadyExists,
+        CodedError,
         CommitUnknown,
         Conflict,
         Corrupt,
@@ -61,9 +63,11 @@ else:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Advice",
     "AlreadyExists",
     "BuildError",
     "Catalog",
+    "CodedError",
     "CommitUnknown",
     "Conflict",
     "Context",

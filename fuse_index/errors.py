@@ -23,41 +23,61 @@ FuseIndexError
 └── MalformedJson          also a ValueError: the document is no JSON to Spark: its value is NULL
 """
 
+from fuse_storage import CodedError
 
-class FuseIndexError(Exception):
+
+class FuseIndexError(CodedError):
     """The base of what this library raises; an index that fails is no error, only a slower query with a reason."""
+
+    code = "ENGINE_ERROR"
 
 
 class WhereError(FuseIndexError, ValueError):
     """The text of a predicate cannot be understood. The message shows the place, and near names."""
 
+    code = "INVALID_CONDITION"
+
 
 class OpaqueError(FuseIndexError, ValueError):
     """Nothing here can evaluate this part of a predicate exactly as Spark does. The message names the part."""
+
+    code = "OPAQUE_CONDITION"
 
 
 class DefinitionError(FuseIndexError, ValueError):
     """An index cannot be defined, found or built as asked. The message names the index or kind, and what to do."""
 
+    code = "INVALID_INDEX"
+
 
 class TermError(FuseIndexError, ValueError):
     """A stored term does not fit the table as it is now: a column is gone, or the term is of a newer version."""
+
+    code = "INVALID_TERM"
 
 
 class InputError(FuseIndexError, ValueError):
     """The caller handed over what is not taken: rows, a schema, a predicate. The message says what to give."""
 
+    code = "INVALID_INPUT"
+
 
 class StreamError(FuseIndexError):
     """A follower of a table cannot go on from where it was: rows or columns were changed, or snapshots collected."""
+
+    code = "STREAM_BROKEN"
 
 
 class BuildError(FuseIndexError):
     """A build stopped before its end. What was built is kept: refresh the index to go on."""
 
+    code = "BUILD_STOPPED"
+
 
 class IndexFault(FuseIndexError):
     """An index raised, hung, contradicted others or answered nonsense; raised only in strict mode."""
+
+    code = "INDEX_FAULT"
 
     def __init__(self, index: str, kind: str, reason: str, detail: str) -> None:
         super().__init__(f"index {index!r} of kind {kind!r}: {reason}: {detail}")

@@ -22,7 +22,7 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context, Predicate
 from fuse_index.sql.parse import parse_predicate
-from fuse_storage import ReadOnly, Snapshot
+from fuse_storage import ReadOnly, Snapshot, TableUrl
 
 
 @dataclass
@@ -85,15 +85,17 @@ class TableHandle:
             )
         if isinstance(self.stored.store, storage.ReadOnlyStore):
             raise ReadOnly(
-                f"{self.stored.store.url} was opened to be read only: open it without read_only to change it"
+                TableUrl(self.stored.store.url) + " was opened to be read only: open it without read_only to change it"
             )
 
     def _check_whole(self) -> None:
         """Raise ReadOnly for a handle that leaves rows out: what is named or copied of it would lack them."""
         if not self.with_tail:
             raise ReadOnly(
-                f"this handle of {self.stored.store.url} leaves out rows that are not tiered yet: open the table "
-                f"without tail= to name or copy a snapshot"
+                "this handle of "
+                + TableUrl(self.stored.store.url)
+                + " leaves out rows that are not tiered yet: open the table "
+                "without tail= to name or copy a snapshot"
             )
 
     def _writable_head(self) -> storage.StoredTable:

@@ -82,7 +82,9 @@ if TYPE_CHECKING:
     )
     from fuse_storage.deletion.stage_deletions import stage_deletions
     from fuse_storage.errors import (
+        EXTERNAL_ERROR,
         AlreadyExists,
+        CodedError,
         CommitUnknown,
         Conflict,
         Corrupt,
@@ -98,6 +100,7 @@ if TYPE_CHECKING:
         TailFull,
         Unsupported,
     )
+    from fuse_storage.errors.sentence import Advice, Operation, Sentence, TableUrl, Words
     from fuse_storage.hot.tail import tail_changes, tail_files, tail_times
     from fuse_storage.hot_commit.append import append_hot
     from fuse_storage.hot_commit.delete import WholeBlocks, delete_blocks

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from fuse_storage.errors import RESTORE_HINT, Corrupt, NotFound
+from fuse_storage.errors import RESTORE_HINT, Corrupt, NotFound, TableUrl
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.pack import PackSlice, add_checksums, checksummed_size
 from fuse_storage.parquet.pages import RowMask
@@ -79,9 +79,11 @@ def read_vector(store: Store, reference: VectorRef, row_count: int, live_count: 
     """
     byte_count = -(-row_count // 8)
     if byte_count > _MAX_BYTES:
-        raise Corrupt(f"{store.url}: a block of {row_count} rows has no deletion vector: {RESTORE_HINT}")
+        raise Corrupt(TableUrl(store.url) + f": a block of {row_count} rows has no deletion vector: {RESTORE_HINT}")
     if reference.length > byte_count + byte_count // 64 + _MAX_OVERHEAD:
-        raise Corrupt(f"{store.url}: {reference} is longer than a deletion vector of {row_count} rows: {RESTORE_HINT}")
+        raise Corrupt(
+            TableUrl(store.url) + f": {reference} is longer than a deletion vector of {row_count} rows: {RESTORE_HINT}"
+        )
     place, key = resolve_store(store, reference.key, shares_files)
     chunk_count = -(-(reference.offset + reference.length) // _CHUNK_BYTES)
     pack_bytes = checksummed_size(chunk_count * _CHUNK_BYTES, _CHUNK_BYTES)
@@ -91,11 +93,14 @@ def read_vector(store: Store, reference: VectorRef, row_count: int, live_count: 
     except NotFound as missing:
         raise Corrupt(f"{place.url}/{key}, which says what rows were deleted, is missing: {RESTORE_HINT}") from missing
     except (Corrupt, ValueError, OSError) as problem:
-        raise Corrupt(f"{place.url}: the deletion vector {reference} is damaged: {RESTORE_HINT}") from problem
+        raise Corrupt(
+            TableUrl(place.url) + f": the deletion vector {reference} is damaged: {RESTORE_HINT}"
+        ) from problem
     deleted = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little").view(np.bool_)
     if deleted[row_count:].any() or int(np.count_nonzero(deleted)) != row_count - live_count:
         raise Corrupt(
-            f"{place.url}: the deletion vector {reference} does not leave {live_count} of {row_count} rows: it is "
+            TableUrl(place.url)
+            + f": the deletion vector {reference} does not leave {live_count} of {row_count} rows: it is "
             f"another block's, or damaged: {RESTORE_HINT}"
         )
     return deleted[:row_count]

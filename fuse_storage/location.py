@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.commit.table_keys import cluster_column_ids, key_by
-from fuse_storage.errors import AlreadyExists, InvalidArgument, NotFound, SchemaError, StorageError
+from fuse_storage.errors import Advice, AlreadyExists, InvalidArgument, NotFound, SchemaError, StorageError, TableUrl
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, list_branch_names, next_timestamp
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, KEY_PROPERTY, SOURCE_PROPERTY, Snapshot
@@ -60,14 +60,18 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     if KEY_PROPERTY in properties:
         raise InvalidArgument(
             f"the property {KEY_PROPERTY} holds ids that the table gives: name the columns of "
-            f"its key instead, key=[...]"
+            f"its key instead, " + Advice.argument("create_table", key=[...])
         )
     if PARTITION_PROPERTY in properties:
         raise InvalidArgument(
-            f"the property {PARTITION_PROPERTY} holds ids that the table gives: create it partition_by=[...]"
+            f"the property {PARTITION_PROPERTY} holds ids that the table gives: create it "
+            + Advice.argument("create_table", partition_by=[...])
         )
     if columns := [name for name in _COLUMN_ARGUMENTS if name in properties]:
-        raise InvalidArgument(f"the property {columns[0]} would mean nothing: create the table {columns[0]}=[...]")
+        raise InvalidArgument(
+            f"the property {columns[0]} would mean nothing: create the table "
+            + Advice.argument("create_table", **{columns[0]: [...]})
+        )
     if SOURCE_PROPERTY in properties:
         raise InvalidArgument(f"the property {SOURCE_PROPERTY} is that of attached tables: attach one to a source")
     WriteOptions.from_properties(properties)
@@ -180,21 +184,25 @@ def raise_if_occupied(branch: Branch, cloning: bool = False) -> None:
     """
     store = branch.store
     if branch.find(1) is not None:
-        raise AlreadyExists(f"{store.url} already is a table: open it, or choose another place")
+        raise AlreadyExists(TableUrl(store.url) + " already is a table: open it, or choose another place")
     if list_branch_names(store):
-        raise AlreadyExists(f"{store.url} is a table some of whose refs are lost: recover it (fuse-index recover)")
+        raise AlreadyExists(
+            TableUrl(store.url) + " is a table some of whose refs are lost: recover it (fuse-index recover)"
+        )
     lost_rows = ["_b/", "_h/", *(["_sg/"] if _holds_lost_snapshot(store, cloning) else [])]
     for listed in store.list():
         if not listed.key.startswith(TABLE_PREFIXES) and not _is_clutter(listed.key):
             raise AlreadyExists(
-                f"{store.url} holds other files, such as {listed.key!r}: choose an empty place for a table"
+                TableUrl(store.url) + f" holds other files, such as {listed.key!r}: choose an empty place for a table"
             )
         if listed.key.startswith(tuple(lost_rows)):
             raise AlreadyExists(
-                f"{store.url} holds rows of a table whose refs are lost, such as {listed.key!r}: recover it"
+                TableUrl(store.url) + f" holds rows of a table whose refs are lost, such as {listed.key!r}: recover it"
             )
     for key in list_strays(store):
-        raise AlreadyExists(f"{store.url} holds a link or a device, {key!r}: choose an empty place for a table")
+        raise AlreadyExists(
+            TableUrl(store.url) + f" holds a link or a device, {key!r}: choose an empty place for a table"
+        )
     _raise_if_file(store)
 
 
@@ -221,7 +229,7 @@ def _is_new_clone(data: bytes) -> bool:
 def _raise_if_file(store: Store) -> None:
     path = store.path("_refs")
     if path is not None and Path(path).parent.is_file():
-        raise StorageError(f"{store.url} is a file, and a table is a folder")
+        raise StorageError(TableUrl(store.url) + " is a file, and a table is a folder")
 
 
 def missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
@@ -230,13 +238,13 @@ def missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
     _raise_if_file(store)
     branches = [name for name in list_branch_names(store) if name != chain.name]
     if branches:
-        return NotFound(f"{store.url} has no branch {chain.name!r}{did_you_mean(chain.name, branches)}")
+        return NotFound(TableUrl(store.url) + f" has no branch {chain.name!r}{did_you_mean(chain.name, branches)}")
     strange = (listed.key for listed in store.list() if not listed.key.startswith(TABLE_PREFIXES))
     other = next((key for key in strange if not _is_clutter(key)), None)
     if other is not None:
-        return NotFound(f"{store.url} is no table of this kind: it holds other files, such as {other!r}")
+        return NotFound(TableUrl(store.url) + f" is no table of this kind: it holds other files, such as {other!r}")
     if next(iter(store.list("_ss")), None) is not None:
         return NotFound(
-            f"{store.url} is a table whose refs are lost: recover it from its snapshots (fuse-index recover)"
+            TableUrl(store.url) + " is a table whose refs are lost: recover it from its snapshots (fuse-index recover)"
         )
-    return NotFound(f"{store.url} is no table: there is nothing; create it first")
+    return NotFound(TableUrl(store.url) + " is no table: there is nothing; create it first")

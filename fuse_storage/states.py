@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from fuse_storage.errors import FormatError, InvalidArgument, NotFound
+from fuse_storage.errors import FormatError, InvalidArgument, NotFound, TableUrl
 from fuse_storage.hot.chain import follow, list_chain_files, recall_state, states_between
 from fuse_storage.location import missing_table_error
 from fuse_storage.metadata.encoding import format_timestamp, require_time_zone, utc_now
@@ -50,7 +50,7 @@ def resolve_state(
     except ValueError:
         hint = did_you_mean(at, [tag.name for tag in list_tags(store)])
         raise NotFound(
-            f"{store.url} has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form{hint}"
+            TableUrl(store.url) + f" has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form{hint}"
         ) from None
     return _find_state_at_time(branch, require_time_zone(time, at))
 
@@ -86,7 +86,7 @@ def find_version(branch: Branch, version: int) -> tuple[Branch, RefEntry, Snapsh
         states = states_between(branch, entry, branch.find(low + 1))
         if (state := next((each for each in states if each.version == version), None)) is not None:
             return branch, entry, state
-    raise NotFound(f"{branch.store.url}: branch {branch.name!r} has no commit number {version}")
+    raise NotFound(TableUrl(branch.store.url) + f": branch {branch.name!r} has no commit number {version}")
 
 
 def find_state(store: Store, state_id: str) -> tuple[Branch, RefEntry, Snapshot]:
@@ -138,14 +138,16 @@ def find_entry_at_time(branch: Branch, when: datetime) -> RefEntry:
         newest = branch.entry(low) if low else None
     if newest is None:
         first = format_timestamp(branch.entry(1).timestamp)
-        raise NotFound(f"{branch.store.url}: branch {branch.name!r} began at {first}, after {format_timestamp(when)}")
+        raise NotFound(
+            TableUrl(branch.store.url) + f": branch {branch.name!r} began at {first}, after {format_timestamp(when)}"
+        )
     return newest
 
 
 def _find_tagged_entry(store: Store, tag: Tag) -> tuple[Branch, RefEntry]:
     if tag.expires is not None and tag.expired():
         raise NotFound(
-            f"{store.url}: tag {tag.name!r} expired at {format_timestamp(tag.expires)}; it named "
+            TableUrl(store.url) + f": tag {tag.name!r} expired at {format_timestamp(tag.expires)}; it named "
             f"snapshot {tag.snapshot_id}"
         )
     return find_snapshot_entry(store, tag.snapshot_id)
@@ -159,12 +161,14 @@ def find_snapshot_entry(store: Store, snapshot_id: str) -> tuple[Branch, RefEntr
     try:
         data = read_at_most(store, snapshot_path(snapshot_id), MAX_SNAPSHOT_BYTES)
     except NotFound as missing:
-        raise NotFound(f"{store.url} has no snapshot {snapshot_id}: it never had, or it was collected") from missing
+        raise NotFound(
+            TableUrl(store.url) + f" has no snapshot {snapshot_id}: it never had, or it was collected"
+        ) from missing
     name, sequence = _claimed_ref_position(data, f"{store.url}/{snapshot_path(snapshot_id)}")
     entry = Branch(store, name).find(sequence) if REF_NAME_PATTERN.fullmatch(name) else None
     if entry is None or entry.snapshot_id != snapshot_id:
         raise NotFound(
-            f"{store.url}: no commit made snapshot {snapshot_id}: a writer prepared it and gave "
+            TableUrl(store.url) + f": no commit made snapshot {snapshot_id}: a writer prepared it and gave "
             f"up, or its file is damaged, or its entry is missing: {RECOVER_HINT}"
         )
     return Branch(store, name), entry

@@ -24,7 +24,7 @@ from fuse_storage.commit.segment_writer import SegmentWriter, WriteOptions
 from fuse_storage.commit.sidecar_writer import SidecarBuilder, SidecarWriter
 from fuse_storage.commit.snapshot_hold import tag_snapshot
 from fuse_storage.commit.transaction import Transaction
-from fuse_storage.errors import AlreadyExists, Corrupt
+from fuse_storage.errors import AlreadyExists, Corrupt, TableUrl
 from fuse_storage.hot.chain import follow
 from fuse_storage.hot.small_blocks import BlockRequest, ChosenRows, read_blocks
 from fuse_storage.hot.tail import read_tail, without_tail
@@ -92,7 +92,7 @@ class StoredTable:
         raise_if_occupied(branch)
         entry = write_snapshot(store, snapshot, None)
         if not create_ref(branch, entry, monotonic() + COMMIT_TIMEOUT_SECONDS):
-            raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
+            raise AlreadyExists(TableUrl(store.url) + " already is a table: somebody else just created it; open it")
         branch.write_head_hint(1)
         return StoredTable(store, MAIN_BRANCH, entry, snapshot)
 
@@ -257,7 +257,9 @@ class StoredTable:
         if not foreign:
             return resolve_store(self.store, location, self.snapshot.shares_files)
         if self.snapshot.source is None:
-            raise Corrupt(f"{self.store.url} refers to {location!r} without the feature {FOREIGN_FILES_FEATURE!r}")
+            raise Corrupt(
+                TableUrl(self.store.url) + f" refers to {location!r} without the feature {FOREIGN_FILES_FEATURE!r}"
+            )
         return resolve_foreign_store(self.store, location, self.snapshot.source["url"])
 
     def block_files(self) -> tuple[list[str], IndexArray]:

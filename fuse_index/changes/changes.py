@@ -29,7 +29,7 @@ from fuse_index.handle import TableHandle, resolve_column_names, resolve_predica
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import plan_scan
-from fuse_storage import BlockFrame
+from fuse_storage import BlockFrame, Operation
 
 if TYPE_CHECKING:
     import pandas
@@ -245,13 +245,17 @@ class Changes:
 def check_without_preimages(snapshot: storage.Snapshot, key: Sequence[str], where: Predicate | None) -> None:
     """Raise InputError where changes cannot be told without looking up what rows were."""
     if not storage.is_keyed(snapshot):
-        raise InputError("preimages=False is for tables with a primary key: leave it out")
+        raise InputError(
+            Operation.argument("changes", preimages=False) + " is for tables with a primary key: leave it out"
+        )
     if tuple(key) != snapshot.key:
         raise InputError(f"key={list(key)}: without preimages changes are by the primary key, {list(snapshot.key)}")
     if where is not None:
         raise InputError(
-            "where and preimages=False do not go together, as nothing tells whether a row matched before: leave where "
-            "out, and choose among the changes"
+            "where and "
+            + Operation.argument("changes", preimages=False)
+            + " do not go together, as nothing tells whether a row matched before: leave where out, and choose among "
+            "the changes"
         )
 
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +24,8 @@ _QUOTED_NAME = re.compile(r"\A`((?:[^`]|``)*)`\Z")
 
 class SparkNotInstalled(FuseIndexError):
     """A command was to run in Spark, which is not installed."""
+
+    code = "SPARK_NOT_INSTALLED"
 
 
 def split_table_name(text: str) -> tuple[str, str] | None:
@@ -41,10 +44,34 @@ def split_table_name(text: str) -> tuple[str, str] | None:
     return warehouse, name
 
 
+@dataclass(slots=True)
+class Typed:
+    """What errors must know of a command line. ``tables``: the places of tables, by what was typed for each."""
+
+    as_json: bool = False
+    tables: dict[str, str] = field(default_factory=dict)
+
+
 def find_table_url(context: typer.Context, text: str) -> str:
     """The path or URL of a table that is named by it, or by its name in a warehouse. Raises NotFound."""
     named = None if context.resilient_parsing else split_table_name(text)
-    return text if named is None else catalog(named[0]).table_url(named[1])
+    return _remember_table(context, text, text if named is None else catalog(named[0]).table_url(named[1]))
+
+
+def _remember_table(context: typer.Context, text: str, url: str) -> str:
+    if (typed := context.find_object(Typed)) is not None:
+        typed.tables[text] = url
+    return url
+
+
+def _remember_place(context: typer.Context, text: str) -> str:
+    return _remember_table(context, text, text)
+
+
+def _remember_json(context: typer.Context, as_json: bool) -> bool:
+    if (typed := context.find_object(Typed)) is not None:
+        typed.as_json = as_json
+    return as_json
 
 
 TableArgument = Annotated[
@@ -56,10 +83,18 @@ TableArgument = Annotated[
     ),
 ]
 NewTableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="Path or URL for the table, or a name in a warehouse (/data/w#sales.t).")
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="Path or URL for the table, or a name in a warehouse (/data/w#sales.t).",
+        callback=_remember_place,
+    ),
 ]
 IndexArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the index.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+JsonOption = Annotated[
+    # Eager, as an argument before it may be refused.
+    bool, typer.Option("--json", help="Print JSON instead of tables.", callback=_remember_json, is_eager=True)
+]
 BranchOption = Annotated[str, typer.Option("--branch", help="The branch to work on.")]
 AtOption = Annotated[
     str | None, typer.Option("--at", help="An older state: snapshot id, tag, or time (2026-01-31T12:00:00Z).")

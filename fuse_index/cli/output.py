@@ -45,6 +45,14 @@ def print_result(record: Mapping[str, Any], sentence: str, as_json: bool) -> Non
     print_json(record) if as_json else print_text(sentence)
 
 
+def print_error(code: str, message: str, as_json: bool) -> None:
+    """Print what went wrong on standard error, for people or, with its code, as JSON."""
+    if as_json:
+        print(_json_text({"error": {"code": code, "message": message}}, indent=2), file=sys.stderr)
+    else:
+        stderr_console().print(Text.assemble(("error: ", "bold red"), message))
+
+
 def print_json(value: Any) -> None:
     """Print one JSON document, readable by a person too."""
     print(_json_text(value, indent=2))

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
-from rich.text import Text
 from typer.main import get_command
 
 from fuse_index import __version__
@@ -28,10 +27,10 @@ from fuse_index.cli.foreign import foreign_app
 from fuse_index.cli.history import history_app
 from fuse_index.cli.index import index_app
 from fuse_index.cli.inspect import inspect_app
+from fuse_index.cli.options import Typed
 from fuse_index.cli.rows import rows_app
 from fuse_index.cli.tables import tables_app
-from fuse_index.errors import FuseIndexError
-from fuse_storage import StorageError
+from fuse_storage import EXTERNAL_ERROR, CodedError, Operation, StorageError, Words, open_store
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -63,37 +62,56 @@ def _options(
     """Tables on plain Parquet whose queries skip blocks."""
 
 
-_SHELL_WORDS = [
-    (re.compile(python), shell)
-    for python, shell in (
-        (r"\bfirst=True, or after=", "--first, or --after"),
-        (r"\bindexes='drop'", "--indexes drop"),
-        (r"\b(cluster|key)_by\(\[[^\]]*\]\)", r"`\1-by`"),
-        (r"\bpreimages=False\b", "--no-preimages"),
-        (r"\bby=\[\.\.\.\]", "--by"),
-        (r"\bon=\['([^']*)'\]", r"--on \1"),
-        (r"\bprimary_key=\[\.\.\.\]", "--primary-key"),
-        (r"\bpartition_by=\[\.\.\.\]", "--partition-by"),
-        (r"\bcluster_by=\[\.\.\.\]", "--cluster-by"),
-        (r"\bkey=\[\.\.\.\]", "--key"),
-        (r"\bby add_column\b", "by add-column"),
-        (r"^delete_keys is\b", "delete-keys is"),
-        (r"^apply is\b", "ingest --changes is"),
-        (r"^upsert needs\b", "ingest needs"),
-        (r"\bno hot=False, merge_schema\b", "no --no-hot, no --merge-schema"),
-        (r"^merge_schema: ", "--merge-schema: "),
-        (r"^overwrite\(where=\.\.\.\)", "overwrite --where"),
-        (r"\band upsert$", "and ingest others"),
-        (r"\bformat='(\w+)'", r"--format \1"),
-        (r"\bsay force\b", "say --force"),
-        (r"\buse upsert, delete_keys or apply\b", "use ingest, delete-keys or ingest --changes"),
-        (r"\bsay create=True", "run catalog init"),
-        (r"\bwith cascade\b", "with --cascade"),
-        (r"\bdrop it without purge\b", "drop it without --purge"),
-        (r"\blook at list_dropped\b", "look at catalog dropped"),
-    )
-]
-"""What messages advise in Python, and what a shell calls it."""
+_COMMANDS = {
+    "append": "ingest",
+    "apply": "ingest --changes",
+    "create_table": "create",
+    "drop_namespace": "catalog drop-namespace",
+    "drop_table": "catalog drop",
+    "list_dropped": "catalog dropped",
+    "upsert": "ingest",
+}
+"""The commands that are not called as the operations in Python are, by these."""
+
+
+class ShellWords(Words):
+    """The words of the command line: commands, options, and tables as they were typed."""
+
+    def __init__(self, tables: Mapping[str, str]) -> None:
+        self._tables = tables
+
+    def table(self, url: str) -> str:
+        for typed, place in self._tables.items():
+            with suppress(StorageError):
+                if url in (place, open_store(place).url):
+                    return typed
+        return url
+
+    def operation(self, meant: Operation) -> str:
+        options = " ".join(_option(name, value) for name, value in meant.arguments if name)
+        if not meant.whole:
+            return options
+        command = f"{shell_command(meant.name)} {options}".strip()
+        return f"`{command}`" if meant.arguments and not options else command  # as text would hide `key-by`
+
+    def say(self, meant: Operation) -> str:
+        if meant.name == "catalog" and meant.arguments == (("create", True),):
+            return "run catalog init"
+        return super().say(meant)
+
+
+def shell_command(operation: str) -> str:
+    """The command that does what a method of a table or of a catalogue does."""
+    return _COMMANDS.get(operation, operation.replace("_", "-"))
+
+
+def _option(name: str, value: Any) -> str:
+    """An argument of a method as an option: ``--no-hot``, ``--on id``, ``--by``."""
+    option = name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{option}" if value else f"--no-{option}"
+    values = [each for each in (value if isinstance(value, list) else [value]) if each is not ...]
+    return " ".join([f"--{option}", *([",".join(map(str, values))] if values else [])])
 
 
 @cache
@@ -106,27 +124,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command line and exit; errors of ours end it without a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may not know all letters of a table
+    typed = Typed()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: output.print_note(f"warning: {message}")
-            _command()(args=arguments, prog_name="fuse-index")
+            _command()(args=arguments, prog_name="fuse-index", obj=typed)
     except BrokenPipeError:
         # The reader (head, less) has seen enough; without this, Python complains again while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (FuseIndexError, StorageError, OSError, pa.ArrowException) as error:
-        message = str(error) if isinstance(error, FuseIndexError | StorageError) else _brief(error)
-        output.stderr_console().print(Text.assemble(("error: ", "bold red"), _in_words_of_the_shell(message)))
+    except (CodedError, OSError, pa.ArrowException, ExceptionGroup) as error:
+        for each in error.exceptions if isinstance(error, ExceptionGroup) else [error]:
+            output.print_error(*_in_words_of_the_shell(each, typed), typed.as_json)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)  # as shells say of whom Ctrl-C ended
 
 
-def _in_words_of_the_shell(message: str) -> str:
-    """A message whose advice is in Python's words, in those of the command line."""
-    for python, shell in _SHELL_WORDS:
-        message = python.sub(shell, message)
-    return message
+def _in_words_of_the_shell(error: BaseException, typed: Typed) -> tuple[str, str]:
+    """The code of an error and its message."""
+    if isinstance(error, CodedError):
+        return error.code, error.spell(ShellWords(typed.tables))
+    return EXTERNAL_ERROR, _brief(error)
 
 
 def _brief(error: BaseException) -> str:

@@ -24,12 +24,11 @@ from fuse_index.cli.options import (
     open_spark_session,
     split_names,
 )
-from fuse_index.errors import FuseIndexError
 from fuse_index.ingest.input_files import InputFormat, find_input_files
 from fuse_index.ingest.read_files import InputFiles, read_files
 from fuse_index.table.arguments import parse_duration
 from fuse_index.table.table import Table
-from fuse_storage import Snapshot, StorageError
+from fuse_storage import CodedError, Snapshot
 
 rows_app = typer.Typer()
 
@@ -237,7 +236,7 @@ def _tier(
                     rows = max(before.rows - target.refresh().tail.rows, 0)
                     record = {"table": table, "snapshot": target.snapshot.id, "tiered_rows": rows}
                     output.print_result(record, f"{rows:,} rows tiered of {table}", as_json)
-                except (StorageError, FuseIndexError) as problem:
+                except CodedError as problem:
                     problems[table] = problem
             if pause is None or not opened:
                 return _raise_problems(problems)
@@ -247,13 +246,9 @@ def _tier(
 
 
 def _raise_problems(problems: Mapping[str, Exception]) -> None:
-    """Raise the last of what hindered some tables; the others are printed."""
-    if not problems:
-        return
-    *others, last = problems.values()
-    for problem in others:
-        output.stderr_console().print(f"error: {problem}", markup=False)
-    raise last
+    """Raise what hindered some tables, together."""
+    if problems:
+        raise ExceptionGroup("not all tables were tiered", list(problems.values()))
 
 
 def _rows(files: list[str], format_: InputFormat | None, null: list[str] | None, target: Table) -> pa.RecordBatchReader:

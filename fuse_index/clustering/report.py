@@ -20,7 +20,7 @@ from fuse_index.clustering.overlaps import Intervals, OverlapStatistics
 from fuse_index.clustering.svg import OrderChart, clustering_svg
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle
-from fuse_storage import BlockFrame, ColumnStatistics, Snapshot
+from fuse_storage import Advice, BlockFrame, ColumnStatistics, Snapshot
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -182,8 +182,10 @@ def resolve_cluster_key(snapshot: Snapshot, by: Sequence[str] | None, method: st
     table_key = ClusterKey.from_snapshot(snapshot)  # by its ids: a name may have come to mean another column
     if by is not None or table_key is None:
         raise InputError(
-            "the table has no clustering key: give it one with cluster_by([...]), or say which "
-            "columns to look at: by=[...]"
+            "the table has no clustering key: give it one with "
+            + Advice.call("cluster_by", [...])
+            + ", or say which columns to look at: "
+            + Advice.argument("clustering", by=[...])
         )
     if method in (None, table_key.method):
         return table_key

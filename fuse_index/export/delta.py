@@ -17,7 +17,7 @@ from uuid import uuid4
 from fuse_index.export.deletion_vectors import StoredVector, delta_vectors, z85
 from fuse_index.export.delta_schema import DELTA_FORMAT, SchemaWriter, is_renamed
 from fuse_index.export.live_files import LiveFiles
-from fuse_storage import AlreadyExists, Conflict, StoredTable, new_id
+from fuse_storage import AlreadyExists, Conflict, StoredTable, TableUrl, new_id
 
 _LOG_FOLDER = "_delta_log"
 _LOG_FILE = re.compile(rf"{_LOG_FOLDER}/(\d{{20}})\.json")
@@ -59,7 +59,7 @@ def export_delta(table: StoredTable) -> int:
         table.store.create(f"{_LOG_FOLDER}/{log.version + 1:020}.json", data)
     except AlreadyExists as other:
         raise Conflict(
-            f"{table.store.url}: somebody else wrote version {log.version + 1} to its Delta log: try again"
+            TableUrl(table.store.url) + f": somebody else wrote version {log.version + 1} to its Delta log: try again"
         ) from other
     return log.version + 1
 
@@ -83,7 +83,9 @@ class _DeltaLog:
         log = _DeltaLog()
         for key in sorted(entry.key for entry in table.store.list(_LOG_FOLDER)):
             if not (match := _LOG_FILE.fullmatch(key)) or int(match[1]) != log.version + 1:
-                raise Conflict(f"{table.store.url} has a Delta log that is not of exports only: it has {key}")
+                raise Conflict(
+                    TableUrl(table.store.url) + f" has a Delta log that is not of exports only: it has {key}"
+                )
             for line in table.store.read(key).splitlines():
                 log._apply(json.loads(line), f"{table.store.url}/{key}")
             log.version += 1

@@ -24,6 +24,7 @@ from fuse_storage import (
     RowMask,
     SchemaError,
     StoredTable,
+    TableUrl,
     is_keyed,
     live_row_masks,
 )
@@ -127,7 +128,8 @@ class LiveFiles:
         snapshot = self.table.snapshot
         if snapshot.source is not None and self.blocks.foreign.mask.any():
             raise SchemaError(
-                f"{self.table.store.url} has files of {snapshot.source['url']}, with columns as that has them, which "
+                TableUrl(self.table.store.url)
+                + f" has files of {snapshot.source['url']}, with columns as that has them, which "
                 f"{format_.name} cannot be told: read the source itself"
             )
         fixed = snapshot.key if is_keyed(snapshot) else ()

@@ -13,7 +13,7 @@ import fuse_storage as storage
 from fuse_index.after_commit import after_commit
 from fuse_index.hot.tier import tier_table
 from fuse_index.indexes.registry import Host
-from fuse_storage import SchemaChange, Snapshot, StagedPuts, StoredTable, WholeBlocks
+from fuse_storage import SchemaChange, Snapshot, StagedPuts, StoredTable, TableUrl, WholeBlocks
 
 _FULL_FACTOR = 2
 """How many times what a tail should have it may have, where a job tiers: beyond, hot commits are refused."""
@@ -145,7 +145,8 @@ def raise_if_full(head: StoredTable) -> None:
     """Raise TailFull for a table whose tail a job should have tiered long ago."""
     if _waits_for_job(head.snapshot) and (tail := head.snapshot.tail) is not None:
         raise storage.TailFull(
-            f"{head.store.url} has {tail.rows:,} rows of {tail.commits:,} hot commits that are not tiered: tier it "
+            TableUrl(head.store.url)
+            + f" has {tail.rows:,} rows of {tail.commits:,} hot commits that are not tiered: tier it "
             f"(table.maintenance.tier(), or fuse-index tier --every 30s) and try again"
         )
 

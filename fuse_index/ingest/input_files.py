@@ -34,6 +34,8 @@ _READ_AHEAD = 4 << 20
 class InputFileError(InputError):
     """A source file is not there, or cannot be read as what it is said to be; the message names it."""
 
+    code = "INVALID_FILE"
+
 
 class InputFormat(StrEnum):
     parquet = "parquet"

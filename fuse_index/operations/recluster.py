@@ -26,6 +26,7 @@ from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask, partition_members
 from fuse_index.query.prefetch import prefetch_blocks
 from fuse_storage import (
+    Advice,
     BlockFrame,
     BlockReplacement,
     ColumnStatistics,
@@ -105,7 +106,7 @@ def start_reclustering(
     head = writable_head(table)
     key = ClusterKey.from_snapshot(head.snapshot)
     if key is None:
-        raise InputError("the table has no clustering key: give it one with cluster_by([...])")
+        raise InputError("the table has no clustering key: give it one with " + Advice.call("cluster_by", [...]))
     return ReclusterJob(head, key, index_builders(head.snapshot, table.host), depth, step_blocks, step_bytes, passes)
 
 

@@ -12,7 +12,16 @@ from fuse_index.errors import InputError
 from fuse_index.ingest.input_files import InputFile, InputFormat, is_hidden, path_partition
 from fuse_index.ingest.read_files import partition_columns, partition_value
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions
-from fuse_storage import NotFound, ObjectMeta, SourceFile, StorageError, encode_default, list_strays, open_store
+from fuse_storage import (
+    Advice,
+    NotFound,
+    ObjectMeta,
+    SourceFile,
+    StorageError,
+    encode_default,
+    list_strays,
+    open_store,
+)
 
 _SUFFIXES = (".parquet", ".pq", ".parq")
 _OTHER_FORMATS = {"_delta_log/": "delta", "metadata/version-hint.text": "iceberg"}
@@ -44,7 +53,10 @@ class ParquetFolder:
                 raise InputError(f"{self.url} is a table already, which can have indexes: open it, or clone it")
             for prefix, format_ in _OTHER_FORMATS.items():
                 if meta.key.startswith(prefix):
-                    raise InputError(f"{self.url} is a table of format {format_!r}: attach it with format={format_!r}")
+                    raise InputError(
+                        f"{self.url} is a table of format {format_!r}: attach it with "
+                        + Advice.argument("attach", format=format_)
+                    )
         files = [meta for meta in listed if meta.key.lower().endswith(_SUFFIXES) and not is_hidden(meta.key)]
         if stray := next((key for key in list_strays(store) if key.lower().endswith(_SUFFIXES)), None):
             raise StorageError(f"{self.url}/{stray} is a link or a device, which is not followed: attach what it names")

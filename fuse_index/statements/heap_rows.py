@@ -31,8 +31,11 @@ class HeapRows(RowStore):
 
     def by_key(self, method: str) -> NoReturn:
         raise InputError(
-            f"{method} is for tables with a primary key, and {self.stored.store.url} has none: create one with "
-            f"primary_key=[...]"
+            storage.Operation.call(method)
+            + " is for tables with a primary key, and "
+            + storage.TableUrl(self.stored.store.url)
+            + " has none: create one with "
+            + storage.Advice.argument("create_table", primary_key=[...])
         )
 
     def conform(self, data: Any) -> pa.Table:

@@ -25,6 +25,7 @@ from fuse_index.operations.merge_clauses import MergeClauses, MergeClauseSpec
 from fuse_index.operations.merge_match import KeyValues, MergeSpec, merge_source_schema
 from fuse_index.operations.row_edits import DeleteRows, RowCondition, UpdateRows
 from fuse_index.predicate import Predicate
+from fuse_storage import Advice
 
 
 class StatementJobsMixin(TableHandle):
@@ -85,8 +86,10 @@ class StatementJobsMixin(TableHandle):
         self._check_writable()
         if on is None and not (on := self.snapshot.key):
             raise InputError(
-                "the table has no key: say by which columns rows are matched, on=['id'], or give it "
-                "a key with key_by(['id'])"
+                "the table has no key: say by which columns rows are matched, "
+                + Advice.argument("merge", on=["id"])
+                + ", or give it a key with "
+                + Advice.call("key_by", ["id"])
             )
         if not on:
             raise InputError(f"on={on!r}: give a list of the columns that are the key")

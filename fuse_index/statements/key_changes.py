@@ -24,7 +24,7 @@ from fuse_index.errors import InputError
 from fuse_index.ingest import arrow_input
 from fuse_index.ingest.input_files import find_input_files
 from fuse_index.ingest.read_files import InputFiles, to_path_list
-from fuse_storage import Schema, Snapshot
+from fuse_storage import Operation, Schema, Snapshot
 
 
 def read_uniform_rows(data: Any, schema: pa.Schema) -> pa.Table:
@@ -143,7 +143,8 @@ def check_has_key(rows: pa.Table, snapshot: Snapshot, method: str) -> None:
     """Raise SchemaError for rows that lack a column of the key."""
     if lacking := [name for name in snapshot.key if name not in rows.column_names]:
         raise storage.SchemaError(
-            f"{method} needs the primary key, and the rows lack column {lacking[0]!r}: they have {rows.column_names}"
+            Operation.call(method)
+            + f" needs the primary key, and the rows lack column {lacking[0]!r}: they have {rows.column_names}"
         )
 
 

@@ -33,7 +33,7 @@ from fuse_index.statements.key_changes import (
 from fuse_index.statements.lookup import look_up
 from fuse_index.statements.row_store import MergeClauseSpecs, RowStore
 from fuse_index.statements.rows_read import RowsRead
-from fuse_storage import Conflict, StoredTable
+from fuse_storage import Advice, Conflict, Operation, StoredTable
 
 _ATTEMPTS = 20
 """How often rows that lack columns are completed anew, where others commit in between."""
@@ -59,7 +59,12 @@ class KeyedRows(RowStore):
         self, data: Any, application: tuple[str, int] | None, hot: bool | None, *, strict: bool, merge_schema: bool
     ) -> Committed:
         if hot is False or merge_schema:
-            raise InputError("rows of a table with a primary key are put by hot commits: no hot=False, merge_schema")
+            raise InputError(
+                "rows of a table with a primary key are put by hot commits: no "
+                + Operation.argument("append", hot=False)
+                + ", no "
+                + Operation.argument("append", merge_schema=True)
+            )
         return self.upsert(data, application)
 
     def upsert(self, data: Any, application: tuple[str, int] | None) -> Committed:
@@ -123,7 +128,10 @@ class KeyedRows(RowStore):
     def overwrite(self, data: Any, where: str | Predicate | None, *, merge_schema: bool) -> Committed:
         if where is not None:
             raise InputError(
-                "overwrite(where=...) could bring a second row of a key that stays: delete what is to go, and upsert"
+                Operation.call("overwrite", where=...)
+                + " could bring a second row of a key that stays: delete what is to go, and "
+                + Advice.call("upsert")
+                + " others"
             )
         _refuse_columns(merge_schema)
         builders = index_builders(self.snapshot, self.table.host)
@@ -240,7 +248,12 @@ class KeyedRows(RowStore):
 
 def _refuse_columns(merge_schema: bool) -> None:
     if merge_schema:
-        raise InputError("merge_schema: columns of a table with a primary key are added by add_column, before")
+        raise InputError(
+            Operation.argument("merge", merge_schema=True)
+            + ": columns of a table with a primary key are added by "
+            + Advice.call("add_column")
+            + ", before"
+        )
 
 
 def _are_values(keys: Any) -> bool:

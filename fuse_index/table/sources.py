@@ -8,7 +8,7 @@ from fuse_index.sources.formats import open_source
 from fuse_index.sources.renew import renew_files
 from fuse_index.sources.sync import SyncResult, sync_table
 from fuse_index.table.indexes import refresh_indexes
-from fuse_storage import InvalidArgument, Snapshot, SourceVersion, adopt_files
+from fuse_storage import InvalidArgument, Snapshot, SourceVersion, TableUrl, adopt_files
 
 
 class SourcesMixin(TableHandle):
@@ -58,7 +58,9 @@ class SourcesMixin(TableHandle):
         head = self._writable_head()
         version = SourceVersion.of(head.snapshot)
         if version.adopted and (not reread or to is not None):
-            raise InvalidArgument(f"{head.store.url} was converted: it no longer follows {version.url}")
+            raise InvalidArgument(
+                TableUrl(head.store.url) + " was converted: it no longer follows " + TableUrl(version.url)
+            )
         if version.adopted:
             done, result = renew_files(head, version, progress)
         else:

@@ -11,7 +11,7 @@ import fuse_storage as storage
 from fuse_index.table.arguments import parse_duration
 from fuse_index.table.table import Table
 from fuse_index.warehouse.handle import CatalogHandle
-from fuse_storage import DroppedTable, NotFound, UndropTable
+from fuse_storage import Advice, DroppedTable, NotFound, UndropTable
 
 NAME_HISTORY_SCHEMA = pa.schema(
     [
@@ -183,7 +183,7 @@ class DroppedMixin(CatalogHandle):
 def _choose(dropped: Sequence[DroppedTable], name: storage.Identifier, table_id: str | None) -> DroppedTable:
     shown = storage.join_identifier(name)
     if not dropped:
-        raise NotFound(f"no table {shown!r} was dropped, or it was purged: look at list_dropped")
+        raise NotFound(f"no table {shown!r} was dropped, or it was purged: look at " + Advice.call("list_dropped"))
     found = [each for each in dropped if table_id in (None, each.table.id)]
     if not found:
         ids = [each.table.id for each in dropped]

@@ -10,7 +10,7 @@ from typing import Any
 from fuse_storage.attach.source_columns import ColumnMatch, SourceColumn, evolve_to
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
-from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, SchemaError
+from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, SchemaError, TableUrl
 from fuse_storage.location import raise_if_occupied, validate_properties
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, next_timestamp
@@ -80,7 +80,7 @@ def create_attached_table(store: Store, first: Snapshot) -> StoredTable:
     branch, snapshot = Branch(store, MAIN_BRANCH), replace(first, timestamp=next_timestamp(None))
     entry = write_snapshot(store, snapshot, None)
     if not create_ref(branch, entry, monotonic() + COMMIT_TIMEOUT_SECONDS):
-        raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
+        raise AlreadyExists(TableUrl(store.url) + " already is a table: somebody else just created it; open it")
     branch.write_head_hint(1)
     return StoredTable(store, MAIN_BRANCH, entry, snapshot)
 

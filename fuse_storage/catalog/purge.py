@@ -18,7 +18,7 @@ from fuse_storage.catalog.new_table import MAX_STAGED_TIME, STAGED_FOLDER, stage
 from fuse_storage.catalog.state import CatalogState, CatalogTable, DroppedTable
 from fuse_storage.catalog.table_places import open_table_store, remove_folder
 from fuse_storage.catalog.warehouse import Warehouse
-from fuse_storage.errors import Conflict, InvalidArgument, NotFound, StorageError
+from fuse_storage.errors import Conflict, InvalidArgument, NotFound, Operation, StorageError
 from fuse_storage.metadata.encoding import encode_checksummed_json, utc_now
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import CLOCK_TOLERANCE
@@ -50,8 +50,9 @@ def purge_table(warehouse: Warehouse, identifier: Identifier) -> CatalogTable:
     table = warehouse.state().find_table(identifier)
     if not table.managed:
         raise InvalidArgument(
-            f"table {table.name!r} was registered, and the warehouse deletes only what it made: drop it without purge, "
-            f"and delete {table.location} yourself"
+            f"table {table.name!r} was registered, and the warehouse deletes only what it made: drop it without "
+            + Operation.argument("drop_table", purge=True)
+            + f", and delete {table.location} yourself"
         )
     if (reason := _shared(warehouse, table.location)) is not None:
         raise Conflict(f"table {table.name!r} cannot be purged: {reason}")

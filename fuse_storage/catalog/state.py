@@ -21,7 +21,7 @@ from fuse_storage.catalog.actions import (
 )
 from fuse_storage.catalog.log import CatalogEntry
 from fuse_storage.catalog.names import Identifier, fold_identifier, join_identifier
-from fuse_storage.errors import AlreadyExists, NotEmpty, NotFound
+from fuse_storage.errors import Advice, AlreadyExists, NotEmpty, NotFound
 from fuse_storage.metadata.tags import did_you_mean
 
 
@@ -182,7 +182,10 @@ class CatalogState:
         if (tables or inner) and not action.cascade:
             what = f"table {tables[0].name!r}" if tables else f"namespace {join_identifier(inner[0])!r}"
             name = join_identifier(namespace.identifier)
-            raise NotEmpty(f"namespace {name!r} holds {what}: drop what it holds first, or all at once with cascade")
+            raise NotEmpty(
+                f"namespace {name!r} holds {what}: drop what it holds first, or all at once with "
+                + Advice.argument("drop_namespace", cascade=True)
+            )
         for table in tables:
             self._drop_table(table, entry, purge=False)
         for key in [*inner, folded]:
@@ -262,7 +265,9 @@ class CatalogState:
 
     def _dropped_with_id(self, table_id: str) -> DroppedTable:
         if (dropped := self.dropped.get(table_id)) is None:
-            raise NotFound(f"no table {table_id} was dropped that can come back: look at list_dropped")
+            raise NotFound(
+                f"no table {table_id} was dropped that can come back: look at " + Advice.call("list_dropped")
+            )
         return dropped
 
 

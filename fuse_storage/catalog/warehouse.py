@@ -21,7 +21,16 @@ from fuse_storage.catalog.checkpoint import read_checkpoint, write_checkpoint
 from fuse_storage.catalog.log import CatalogEntry, CatalogLog
 from fuse_storage.catalog.state import CatalogState
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Backoff, create_entry
-from fuse_storage.errors import AlreadyExists, Conflict, Corrupt, FormatError, NotFound, StorageError, Unsupported
+from fuse_storage.errors import (
+    Advice,
+    AlreadyExists,
+    Conflict,
+    Corrupt,
+    FormatError,
+    NotFound,
+    StorageError,
+    Unsupported,
+)
 from fuse_storage.metadata.encoding import decode_checksummed_json, encode_checksummed_json
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import next_timestamp
@@ -237,4 +246,4 @@ def _missing_warehouse_error(store: Store) -> StorageError:
         return NotFound(f"{there}".replace("choose another place", "open it with open_table"))
     other = next(iter(store.list()), None)
     holds = "there is nothing" if other is None else f"it holds other files, such as {other.key!r}"
-    return NotFound(f"{store.url} is no warehouse: {holds}; to make one there, say create=True")
+    return NotFound(f"{store.url} is no warehouse: {holds}; to make one there, " + Advice.say("catalog", create=True))

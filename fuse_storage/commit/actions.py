@@ -112,7 +112,7 @@ class AddIndex:
         if self.index_name in draft.definitions:
             if self.index_name in draft.base.definitions:
                 raise AlreadyExists(
-                    f"{draft.store.url} already has a definition {self.index_name!r}: drop it "
+                    draft.named + f" already has a definition {self.index_name!r}: drop it "
                     f"first, or choose another name"
                 )
             winner = draft.first_conflicting_commit(lambda before, after: self.index_name in after.definitions)
@@ -132,7 +132,7 @@ class DropIndex:
         was = draft.base.definitions.get(self.index_name)
         if was is None:
             raise NotFound(
-                f"{draft.store.url} has no definition {self.index_name!r}: it has {sorted(draft.base.definitions)}"
+                draft.named + f" has no definition {self.index_name!r}: it has {sorted(draft.base.definitions)}"
             )
         now = draft.definitions.get(self.index_name)
         if now is None:
@@ -274,7 +274,7 @@ def check_columns_unchanged(staged: Sequence[StagedSegment], draft: Draft) -> No
             winner = draft.first_conflicting_commit(lambda before, after: before.schemas != after.schemas)
             raise Conflict(f"the columns were replaced by {winner}: write the rows again", str(winner))
         if known is None:
-            raise SchemaError(f"{draft.store.url} never had the schema {schema_id} with which these rows were written")
+            raise SchemaError(draft.named + f" never had the schema {schema_id} with which these rows were written")
         if changed := changed_column_names(known, draft.schema):
             winner = draft.first_conflicting_commit(lambda before, after: before.schema_id != after.schema_id)
             message = f"column {changed[0]!r} was changed by {winner or 'an earlier commit'}: write the rows again"

@@ -40,7 +40,7 @@ class AttachSidecars:
         known = set(draft.base_segment_rows.column("id").to_pylist())
         if strange := sorted(set(self.staged) - known):
             raise NotFound(
-                f"{draft.store.url}: segment {strange[0]} is not in snapshot {draft.base.id}, which "
+                draft.named + f": segment {strange[0]} is not in snapshot {draft.base.id}, which "
                 f"this transaction began at"
             )
         rows = [draft.segment_rows.slice(position, 1) for position in range(len(draft.segment_rows))]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from fuse_storage.commit.merge_segments import SegmentMerger, SegmentSpan, plan_segment_merges
 from fuse_storage.commit.sidecar_writer import SidecarBuilder
-from fuse_storage.errors import AlreadyExists
+from fuse_storage.errors import AlreadyExists, TableUrl
 from fuse_storage.hot.tail import align_tail, read_tail, tail_totals
 from fuse_storage.lazy import cached_property
 from fuse_storage.metadata import metadata_table
@@ -84,6 +84,11 @@ class Draft:
         self.tail_rows, self.has_chain = read_tail(self.store, self.head), self.head.has_chain
         self.definitions = dict(self.head.definitions)
         self.next_row_id = self.head.next_row_id
+
+    @property
+    def named(self) -> TableUrl:
+        """The table, as messages name it."""
+        return TableUrl(self.store.url)
 
     @property
     def schema(self) -> Schema:
@@ -168,7 +173,7 @@ class Draft:
         for segment in staged:
             if segment.id in known:
                 raise AlreadyExists(
-                    f"segment {segment.id} is in {self.store.url} already: its rows would be there twice"
+                    f"segment {segment.id} is in " + self.named + " already: its rows would be there twice"
                 )
             known.add(segment.id)
 

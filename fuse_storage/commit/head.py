@@ -17,7 +17,7 @@ from functools import partial
 from typing import Protocol, Self
 
 from fuse_storage.commit.draft import CommitLoader
-from fuse_storage.errors import AlreadyExists, CommitUnknown, NotFound, ReadOnly, StorageError
+from fuse_storage.errors import AlreadyExists, CommitUnknown, NotFound, ReadOnly, StorageError, TableUrl
 from fuse_storage.hot.chain import HotChain, publish
 from fuse_storage.metadata.encoding import format_timestamp, utc_now
 from fuse_storage.metadata.file_ref import create_file
@@ -126,7 +126,9 @@ def _check_clock(store: Store, snapshot: Snapshot) -> None:
     if claimed - written > CLOCK_TOLERANCE:
         raise StorageError(
             f"it is {format_timestamp(claimed)} by the clock of this machine, and "
-            f"{format_timestamp(written)} by that of {store.url}: nothing was committed; set the clock and try again"
+            + f"{format_timestamp(written)} by that of "
+            + TableUrl(store.url)
+            + ": nothing was committed; set the clock and try again"
         )
 
 

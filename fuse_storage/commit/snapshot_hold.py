@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
-from fuse_storage.errors import Conflict, FormatError, NotFound, StorageError
+from fuse_storage.errors import Conflict, FormatError, NotFound, StorageError, TableUrl
 from fuse_storage.hot.tail import read_tail
 from fuse_storage.metadata.encoding import decode_checksummed_json, encode_checksummed_json, format_timestamp, utc_now
 from fuse_storage.metadata.file_ref import new_id
@@ -89,14 +89,16 @@ def _check_not_vacuumed(store: Store, branch: Branch, entry: RefEntry, tag_key: 
                 branch, entry, _read_cutoff(store, notice), notice.modified
             ):
                 raise Conflict(
-                    f"a vacuum of {store.url} is running, and snapshot {entry.snapshot_id} is older than "
+                    "a vacuum of "
+                    + TableUrl(store.url)
+                    + f" is running, and snapshot {entry.snapshot_id} is older than "
                     f"what it keeps: try later"
                 )
     assert entry.reference is not None
     try:
         snapshot = Snapshot.decode(store.read(entry.reference.path), f"{store.url}/{entry.reference.path}")
     except NotFound as missing:
-        raise NotFound(f"{store.url}: snapshot {entry.snapshot_id} was collected by a vacuum") from missing
+        raise NotFound(TableUrl(store.url) + f": snapshot {entry.snapshot_id} was collected by a vacuum") from missing
     read_tail(store, snapshot, Cache(0))  # which goes before the snapshot does
 
 

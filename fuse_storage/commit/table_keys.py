@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_storage.errors import InvalidArgument, SchemaError
+from fuse_storage.errors import Advice, InvalidArgument, SchemaError
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, KEY_PROPERTY, Snapshot
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Schema
@@ -105,7 +105,7 @@ def check_key_kept(before: Snapshot, after: Snapshot, keeps_key: bool, operation
     if not keeps_key:
         raise InvalidArgument(
             f"{operation!r} adds or changes rows without regard to the primary key {list(before.key)}, and is not "
-            f"done: use upsert, delete_keys or apply"
+            f"done: use " + Advice.call("upsert") + ", " + Advice.call("delete_keys") + " or " + Advice.call("apply")
         )
     for column_id, name in zip(before.key_ids, before.key, strict=True):
         old, new = before.schema.by_id(column_id), after.schema.by_id(column_id)

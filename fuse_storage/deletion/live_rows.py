@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.deletion_vector import VectorRef, read_vector
-from fuse_storage.errors import RESTORE_HINT, Corrupt
+from fuse_storage.errors import RESTORE_HINT, Corrupt, TableUrl
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.metadata_table import METADATA_READ_THREADS
 from fuse_storage.parquet.pages import RowMask
@@ -65,7 +65,8 @@ def _live_rows(blocks: BlockFrame, position: int) -> RowMask:
     reference, store = blocks.deletion_vectors[position], blocks.segments.store
     if reference is None:
         raise Corrupt(
-            f"{store.url}: rows of block {blocks.ids[position]} were deleted, and nothing says which: {RESTORE_HINT}"
+            TableUrl(store.url)
+            + f": rows of block {blocks.ids[position]} were deleted, and nothing says which: {RESTORE_HINT}"
         )
     counts = int(blocks.row_counts[position]), int(blocks.live_row_counts[position])
     shares_files = blocks.segments.snapshot.shares_files

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
-from fuse_storage.errors import Corrupt, NotFound, StorageError
+from fuse_storage.errors import Corrupt, NotFound, StorageError, TableUrl
 from fuse_storage.hot.entry import HotEntry, check_follows, decode_chain_file
 from fuse_storage.hot.tail import state_after
 from fuse_storage.metadata.refs import Branch, RefEntry
@@ -217,7 +217,7 @@ def states_between(branch: Branch, entry: RefEntry, following: RefEntry | None) 
     for number, data in enumerate(files, len(states)):
         if data is None:
             raise NotFound(
-                f"{branch.store.url}: version {snapshot.version + number} was collected by a vacuum: "
+                TableUrl(branch.store.url) + f": version {snapshot.version + number} was collected by a vacuum: "
                 f"versions {snapshot.version} and {snapshot.version + length + 1}, snapshots before and after it, may "
                 f"still be there"
             )

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_storage.errors import RESTORE_HINT, Corrupt, FormatError, NotFound, SchemaError
+from fuse_storage.errors import RESTORE_HINT, Corrupt, FormatError, NotFound, SchemaError, TableUrl
 from fuse_storage.hot.entry import APPEND_CHANGE, CHANGES, DELETE_CHANGE, HotEntry
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef
@@ -115,7 +115,9 @@ def _assemble_tail(store: Store, state: Snapshot, cache: Cache | None) -> pa.Tab
     parts = [align_tail(part.combine_chunks(), state.schema) for part in found if part is not None]
     rows = pa.concat_tables([TAIL_SCHEMA.empty_table(), *parts], promote_options="default").combine_chunks()
     if (len(rows), _row_count(rows)) != (tail.blocks, tail.rows):
-        raise Corrupt(f"{store.url}: the tail of {state.id} has {len(rows)} blocks, and should have {tail.blocks}")
+        raise Corrupt(
+            TableUrl(store.url) + f": the tail of {state.id} has {len(rows)} blocks, and should have {tail.blocks}"
+        )
     return rows
 
 
@@ -145,7 +147,9 @@ def _read_carried(store: Store, state: Snapshot, cache: Cache | None) -> pa.Tabl
     if (carried := state.stored.tail) is None:
         return None
     if carried.reference is None:
-        raise Corrupt(f"{store.url}: snapshot {state.stored.id} has a tail, and does not say where: it is damaged")
+        raise Corrupt(
+            TableUrl(store.url) + f": snapshot {state.stored.id} has a tail, and does not say where: it is damaged"
+        )
     file = metadata_table.MetadataFile(carried.reference, carried.blocks, _check_tail_rows)
     try:
         return metadata_table.read_all_columns(store, file, cache)
@@ -165,7 +169,8 @@ def _missing_tail(store: Store, stored: Snapshot, carried: TailTotals) -> Corrup
     nearest = [found for step in (-1, 1) if (found := _nearest_whole(branch, stored.sequence, step)) is not None]
     others = f", or open {' or '.join(nearest)}, which are whole" if nearest else ""
     return NotFound(
-        f"{store.url}: {carried.rows:,} rows of version {stored.version} (snapshot {stored.id}), which were not tiered "
+        TableUrl(store.url)
+        + f": {carried.rows:,} rows of version {stored.version} (snapshot {stored.id}), which were not tiered "
         f"by then, were collected by a vacuum: open it with tail=False for the others{others}"
     )
 

@@ -20,7 +20,7 @@ from fuse_storage.commit.schema_evolution import SchemaChange
 from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.commit.transaction import Transaction
-from fuse_storage.errors import Conflict, InvalidArgument, RepeatedKey
+from fuse_storage.errors import Conflict, InvalidArgument, RepeatedKey, TableUrl
 from fuse_storage.hot.entry import DELETE_CHANGE, PUT_CHANGE, HotBlock
 from fuse_storage.hot_commit.append import HotAttempt, commit_hot_blocks, write_hot_block
 from fuse_storage.metadata.encoding import utc_now
@@ -76,7 +76,9 @@ def stage_puts(table: Head, rows: pa.Table, deleted_keys: pa.Table) -> StagedPut
     """Write what ``put_rows`` commits, or a part of it. Raises as that."""
     base, started, blocks = table.snapshot, utc_now(), list[HotBlock]()
     if not is_keyed(base):
-        raise InvalidArgument(f"{table.store.url} has no primary key: rows are appended, and changed by merge")
+        raise InvalidArgument(
+            TableUrl(table.store.url) + " has no primary key: rows are appended, and changed by merge"
+        )
     schema, key_schema = base.schema, key_schema_of(base)
     puts, deletes = conform_rows(rows, schema), conform_rows(deleted_keys, key_schema)
     _check_once([key_table(part, base.key) for part in (puts, deletes)], base.key)

@@ -12,7 +12,7 @@ from time import monotonic
 
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
 from fuse_storage.commit.snapshot_hold import hold_snapshot
-from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, NotFound, StorageError
+from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, NotFound, StorageError, TableUrl
 from fuse_storage.hot.chain import follow
 from fuse_storage.hot_commit.snapshot_of import snapshot_of
 from fuse_storage.metadata.file_ref import new_id
@@ -34,7 +34,9 @@ def create_branch(table: StoredTable, name: str) -> StoredTable:
     chain = Branch(table.store, name)
     before = chain.newest_entry()
     if before is not None and before.kind != "tombstone":
-        raise AlreadyExists(f"{table.store.url} already has a branch {name!r}: choose another name, or drop it first")
+        raise AlreadyExists(
+            TableUrl(table.store.url) + f" already has a branch {name!r}: choose another name, or drop it first"
+        )
     latest = table.entry if before is None else max(table.entry, before, key=lambda entry: entry.timestamp)
     snapshot = replace(
         table.snapshot,
@@ -52,7 +54,9 @@ def create_branch(table: StoredTable, name: str) -> StoredTable:
     with hold_snapshot(table.store, table.branch, table.entry):
         entry = write_snapshot(table.store, snapshot, before)
         if not create_ref(chain, entry, monotonic() + COMMIT_TIMEOUT_SECONDS):
-            raise AlreadyExists(f"{table.store.url} already has a branch {name!r}: somebody else just made it")
+            raise AlreadyExists(
+                TableUrl(table.store.url) + f" already has a branch {name!r}: somebody else just made it"
+            )
     chain.write_head_hint(entry.sequence)
     return StoredTable(table.store, name, entry, snapshot)
 
@@ -68,7 +72,9 @@ def drop_branch(store: Store, name: str) -> RefEntry:
     while True:
         head = chain.newest_entry()
         if head is None or head.kind == "tombstone":
-            raise NotFound(f"{store.url} has no branch {name!r}{did_you_mean(name, list(list_branches(store)))}")
+            raise NotFound(
+                TableUrl(store.url) + f" has no branch {name!r}{did_you_mean(name, list(list_branches(store)))}"
+            )
         head, state = follow(chain, head, read_snapshot(chain, head))
         state.check_writable()
         time, version = next_timestamp(state.timestamp), state.version + 1 if state.has_chain else 0
@@ -92,7 +98,7 @@ def fast_forward_branch(table: StoredTable, source: StoredTable) -> StoredTable:
     lacks part of the history: then both have changes that the other lacks.
     """
     if source.store.url != table.store.url:
-        raise StorageError(f"{source.store.url} is another table than {table.store.url}")
+        raise StorageError(TableUrl(source.store.url) + " is another table than " + TableUrl(table.store.url))
     source = snapshot_of(source)
     newest = source.snapshot
     newest.check_writable()

@@ -18,7 +18,7 @@ import pyarrow as pa
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
 from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, tag_snapshot
 from fuse_storage.deletion_vector import VectorRef
-from fuse_storage.errors import AlreadyExists, Expired, FormatError, NotFound
+from fuse_storage.errors import AlreadyExists, Expired, FormatError, NotFound, TableUrl
 from fuse_storage.hot.tail import read_tail, tail_totals
 from fuse_storage.hot_commit.snapshot_of import snapshot_of
 from fuse_storage.location import raise_if_occupied
@@ -78,7 +78,9 @@ def clone_table(table: StoredTable, store: Store) -> StoredTable:
     try:
         snapshot = _copy_snapshot(table, store, snapshot_id)
         if tag.expired(utc_now() + 2 * VACUUM_TIME_LIMIT):
-            raise Expired(f"cloning {table.store.url} took {utc_now() - now}, and may take {_MAX_CLONE_TIME}")
+            raise Expired(
+                "cloning " + TableUrl(table.store.url) + f" took {utc_now() - now}, and may take {_MAX_CLONE_TIME}"
+            )
         keys.append(keep_tag_forever(table.store, tag))
     except BaseException:
         table.store.delete(reversed(keys))
@@ -87,7 +89,7 @@ def clone_table(table: StoredTable, store: Store) -> StoredTable:
     entry = write_snapshot(store, snapshot, None)
     if not create_ref(branch, entry, monotonic() + COMMIT_TIMEOUT_SECONDS):
         table.store.delete(reversed(keys))
-        raise AlreadyExists(f"{store.url} already is a table: somebody else just created it; open it")
+        raise AlreadyExists(TableUrl(store.url) + " already is a table: somebody else just created it; open it")
     branch.write_head_hint(1)
     _release_leftovers(table.store, store, leftovers)
     return StoredTable(store, MAIN_BRANCH, entry, snapshot)

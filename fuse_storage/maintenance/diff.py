@@ -13,7 +13,7 @@ import numpy as np
 
 from fuse_storage.commit.schema_evolution import can_widen
 from fuse_storage.commit.table_keys import is_keyed
-from fuse_storage.errors import StorageError
+from fuse_storage.errors import StorageError, TableUrl
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.pages import RowMask
@@ -60,7 +60,10 @@ def diff_snapshots(before: StoredTable, after: StoredTable) -> SnapshotDiff:
     """Compare two snapshots of one table, from ``before`` to ``after``, in any order. Raises StorageError."""
     if before.store.url != after.store.url:
         raise StorageError(
-            f"{before.store.url} and {after.store.url} are two tables: only snapshots of one can be compared"
+            TableUrl(before.store.url)
+            + " and "
+            + TableUrl(after.store.url)
+            + " are two tables: only snapshots of one can be compared"
         )
     removed_blocks, added_blocks = changed_blocks(before, after)
     added, removed = _totals(added_blocks), _totals(removed_blocks)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from fuse_storage.errors import FormatError, InvalidArgument, NotFound, StorageError
+from fuse_storage.errors import FormatError, InvalidArgument, NotFound, StorageError, TableUrl
 from fuse_storage.hot.chain import list_chain_files
 from fuse_storage.hot.entry import HotEntry, decode_chain_file
 from fuse_storage.hot.tail import read_tail
@@ -106,11 +106,13 @@ def recover_branches(store: Store, heads: Mapping[str, str] | None = None, dry_r
     candidates, unreadable = _read_snapshots(store)
     if not candidates:
         reason = next(iter(unreadable.values()), "there is nothing to recover a table from")
-        raise NotFound(f"{store.url} holds no snapshot that can be read: {reason}")
+        raise NotFound(TableUrl(store.url) + f" holds no snapshot that can be read: {reason}")
     branches = sorted({candidate.snapshot.branch for candidate in candidates} | set(list_branch_names(store)))
     heads = dict(heads or {})
     if unknown := sorted(heads.keys() - set(branches)):
-        raise InvalidArgument(f"{store.url} has no snapshot of a branch {unknown[0]!r}: it has them of {branches}")
+        raise InvalidArgument(
+            TableUrl(store.url) + f" has no snapshot of a branch {unknown[0]!r}: it has them of {branches}"
+        )
     chains, damaged = _read_chain_ends(store, candidates)
     missing, later, newest = {}, {}, {}
     for name in branches:
@@ -235,7 +237,8 @@ def _missing_entries(
         if following is None and not all_entries:
             ids = ", ".join(candidate.snapshot.id for candidate in by_sequence[sequence])
             raise InvalidArgument(
-                f"{branch.store.url}: one of {ids} is the newest snapshot of branch {branch.name!r}: say which"
+                TableUrl(branch.store.url)
+                + f": one of {ids} is the newest snapshot of branch {branch.name!r}: say which"
             )
         all_entries.append(_recovered_entry(following, sequence, all_entries[-1] if all_entries else None))
     linked = [
@@ -259,7 +262,9 @@ def _newest_sequence(
         or (existing and sequence < max(existing))
         or (sequence in existing and existing[sequence].snapshot_id != head)
     ):
-        raise InvalidArgument(f"{branch.store.url}: snapshot {head!r} is not the newest of branch {branch.name!r}")
+        raise InvalidArgument(
+            TableUrl(branch.store.url) + f": snapshot {head!r} is not the newest of branch {branch.name!r}"
+        )
     return sequence
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, list_vacuum_notices, post_vacuum_notice
 from fuse_storage.deletion_vector import VECTOR_FOLDER
-from fuse_storage.errors import Expired, InvalidArgument, NotFound, StorageError
+from fuse_storage.errors import Advice, Expired, InvalidArgument, NotFound, StorageError
 from fuse_storage.hot.chain import follow
 from fuse_storage.maintenance.live_snapshots import LiveSnapshot, VacuumLimits, has_expired, live_snapshots
 from fuse_storage.maintenance.reachable_files import ReachableFiles
@@ -92,7 +92,9 @@ def vacuum_table(
     for name, duration in (("retention", retention), ("hot_retention", hot_retention)):
         if duration < _MIN_RETENTION and not force:
             raise InvalidArgument(
-                f"{name}={duration}: readers may still need what was replaced in the last hour; say force to risk it"
+                f"{name}={duration}: readers may still need what was replaced in the last hour; "
+                + Advice.say("vacuum", force=True)
+                + " to risk it"
             )
     if not timedelta(0) <= hot_retention <= retention:
         raise InvalidArgument(f"hot_retention={hot_retention}: give at most the retention, which is {retention}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fuse_storage.errors import FormatError, InvalidArgument, NotFound, Unsupported
+from fuse_storage.errors import FormatError, InvalidArgument, NotFound, TableUrl, Unsupported
 from fuse_storage.metadata.encoding import (
     TIMESTAMP_RESOLUTION,
     decode_checksummed_json,
@@ -131,7 +131,12 @@ class Branch(Chain[RefEntry]):
         return RefEntry.decode(data, where)
 
     def absent(self) -> NotFound:
-        return NotFound(f"{self.store.url} has no branch {self.name!r}")
+        return NotFound(TableUrl(self.store.url) + f" has no branch {self.name!r}")
+
+    def dropped(self, tombstone: RefEntry) -> NotFound:
+        """Make the error for a branch whose newest entry is its tombstone."""
+        said = f": branch {self.name!r} was dropped by {tombstone}: open another, or begin it anew"
+        return NotFound(TableUrl(self.store.url) + said)
 
     def commit_times(self, now: datetime) -> dict[int, datetime]:
         """When each entry was made, at the latest, by its number and by the store's own clock. Lists the branch.

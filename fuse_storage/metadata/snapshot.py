@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_storage.errors import FormatError, NotFound, ReadOnly
+from fuse_storage.errors import FormatError, ReadOnly
 from fuse_storage.metadata.encoding import format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.refs import Branch, RefEntry
@@ -244,7 +244,7 @@ def read_snapshot(branch: Branch, entry: RefEntry) -> Snapshot:
     """
     store, reference = branch.store, entry.reference
     if reference is None:
-        raise NotFound(f"{store.url}: branch {branch.name!r} was dropped by {entry}: open another, or begin it anew")
+        raise branch.dropped(entry)
     key = ("snapshot", store.url, reference.path)
     load = lambda: Snapshot.decode(read_verified(store, reference), f"{store.url}/{reference.path}")  # noqa: E731
     return cache_of(store).get_or_load(key, load, lambda _: 20 * reference.length)

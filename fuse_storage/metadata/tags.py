@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from fuse_storage.errors import AlreadyExists, Conflict, Corrupt, FormatError, InvalidArgument, NotFound, Unsupported
+from fuse_storage.errors import (
+    AlreadyExists,
+    Conflict,
+    Corrupt,
+    FormatError,
+    InvalidArgument,
+    NotFound,
+    TableUrl,
+    Unsupported,
+)
 from fuse_storage.metadata.encoding import (
     decode_checksummed_json,
     encode_checksummed_json,
@@ -127,11 +136,13 @@ def create_tag(store: Store, tag: Tag) -> str:
         key = _create(store, tag, number)
     except AlreadyExists as taken:
         raise AlreadyExists(
-            f"{store.url} already has a tag {tag.name!r}: choose another name, or untag it first"
+            TableUrl(store.url) + f" already has a tag {tag.name!r}: choose another name, or untag it first"
         ) from taken
     if max(_numbers(store, tag.name), default=0) > number:  # one was dropped while its number seemed to be free
         store.delete([key])
-        raise Conflict(f"{store.url}: somebody else made and dropped a tag {tag.name!r} meanwhile: try again")
+        raise Conflict(
+            TableUrl(store.url) + f": somebody else made and dropped a tag {tag.name!r} meanwhile: try again"
+        )
     return key
 
 
@@ -157,13 +168,17 @@ def drop_tag(store: Store, name: str) -> None:
     """
     number, tag = _find_newest(store, name) if REF_NAME_PATTERN.fullmatch(name) else (0, None)
     if tag is None or tag.dropped:
-        raise NotFound(f"{store.url} has no tag {name!r}{did_you_mean(name, [tag.name for tag in list_tags(store)])}")
+        raise NotFound(
+            TableUrl(store.url) + f" has no tag {name!r}{did_you_mean(name, [tag.name for tag in list_tags(store)])}"
+        )
     _check_writable(store, tag)
     now = utc_now()
     try:
         _create(store, replace(tag, timestamp=now, expires=now), number + 1)
     except AlreadyExists as made:
-        raise Conflict(f"{store.url}: somebody else just changed tag {name!r}: look what it is now") from made
+        raise Conflict(
+            TableUrl(store.url) + f": somebody else just changed tag {name!r}: look what it is now"
+        ) from made
     store.delete([_key(name, older) for older in {0, *_numbers(store, name)} if older <= number])
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_storage.errors import StorageError
+from fuse_storage.errors import StorageError, TableUrl
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.segment import StagedSegment, decode_list_row
 from fuse_storage.metadata.segment_list import segment_files
@@ -44,7 +44,8 @@ def check_staged_partitions(store: Store, segment_rows: Sequence[pa.Table], spec
             block_id = blocks.column("id")[int(mixed.argmax())].as_py()
             raise StorageError(
                 f"block {block_id} is not of one partition by {', '.join(spec.names)}, and nothing was committed: "
-                f"whoever wrote it does not keep to the partitions of {store.url}"
+                + "whoever wrote it does not keep to the partitions of "
+                + TableUrl(store.url)
             )
         found.update(str(text) for text in texts)
     return found

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from fuse_storage.deletion_vector import VectorRef, read_vector
-from fuse_storage.errors import RESTORE_HINT, Corrupt
+from fuse_storage.errors import RESTORE_HINT, Corrupt, TableUrl
 from fuse_storage.hot.entry import HotBlock
 from fuse_storage.hot.small_blocks import BlockRequest, read_blocks
 from fuse_storage.hot.tail import blocks_with_rows, without_tail
@@ -64,7 +64,9 @@ def open_segments(store: Store, snapshot: Snapshot, rows: pa.Table, tail: pa.Tab
     if tail is None or PRIMARY_KEY_FEATURE not in snapshot.writer_features:
         return SegmentFrame(store, snapshot, rows, tail)
     if not snapshot.key_ids:
-        raise Corrupt(f"{store.url}: snapshot {snapshot.stored.id} has a primary key of no columns: {RESTORE_HINT}")
+        raise Corrupt(
+            TableUrl(store.url) + f": snapshot {snapshot.stored.id} has a primary key of no columns: {RESTORE_HINT}"
+        )
     return KeyedSegmentFrame(store, snapshot, rows, tail)
 
 
@@ -277,7 +279,9 @@ def _leave_out_vector(snapshot: Snapshot, base: BlockFrame, number: int, live: R
     if base.has_all_rows[number]:
         return
     if (reference := base.deletion_vectors[number]) is None:
-        raise Corrupt(f"{base.segments.store.url}: block {base.ids[number]} lacks its deletion vector: {RESTORE_HINT}")
+        raise Corrupt(
+            TableUrl(base.segments.store.url) + f": block {base.ids[number]} lacks its deletion vector: {RESTORE_HINT}"
+        )
     counts = int(base.row_counts[number]), int(base.live_row_counts[number])
     deleted = read_vector(base.segments.store, VectorRef.parse(reference), *counts, snapshot.shares_files)
     live &= ~deleted

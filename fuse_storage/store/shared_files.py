@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import unquote
 
-from fuse_storage.errors import Corrupt, StorageError
+from fuse_storage.errors import Corrupt, StorageError, TableUrl
 from fuse_storage.store.cache import cache_of, process_cache
 from fuse_storage.store.ranges import validate_key
 from fuse_storage.store.store import SHARED_PLACES_OPTION, Store, open_store, parse_url
@@ -49,11 +49,12 @@ def resolve_store(store: Store, key: str, shares_files: bool) -> tuple[Store, st
         return store, validate_key(key)
     if not shares_files:
         raise Corrupt(
-            f"{store.url} refers to {key!r} in another table without the feature {SHARED_FILES_FEATURE!r}: it is "
+            TableUrl(store.url)
+            + f" refers to {key!r} in another table without the feature {SHARED_FILES_FEATURE!r}: it is "
             f"damaged, or was made to look elsewhere"
         )
     if (match := _SHARED_FILE_URL.fullmatch(key)) is None:
-        raise StorageError(f"{store.url} refers to {key!r}, which is no file of a table")
+        raise StorageError(TableUrl(store.url) + f" refers to {key!r}, which is no file of a table")
     raise_if_elsewhere(store, match["table"])
     other, cache = _open_cached(match["table"], tuple(sorted(_options(store).items()))), cache_of(store)
     return other if cache is process_cache else CachedStore(other, cache), validate_key(match["key"])

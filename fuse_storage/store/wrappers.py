@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fuse_storage.errors import NotFound, ReadOnly
+from fuse_storage.errors import NotFound, ReadOnly, TableUrl
 from fuse_storage.store.abilities import list_keys_after, list_strays, object_meta, read_at_most
 from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.ranges import ByteRange, ObjectMeta, coalesce_ranges, slice_ranges
@@ -201,4 +201,4 @@ class ReadOnlyStore(_StoreWrapper):
         raise self._refusal()
 
     def _refusal(self) -> ReadOnly:
-        return ReadOnly(f"{self.url} was opened to be read only: open it without read_only to change it")
+        return ReadOnly(TableUrl(self.url) + " was opened to be read only: open it without read_only to change it")

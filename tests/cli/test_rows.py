@@ -1,6 +1,7 @@
 """Rows are deleted and changed on the command line."""
 
 import gzip
+import json
 import time
 
 import fuse_index as fuse
@@ -139,7 +140,10 @@ def test_what_hinders_one_table_does_not_keep_others_from_being_tiered(run, peop
     missing = f"{people}-2"
     table.append([{"id": 100, "name": "a", "city": "Oslo"}], hot=True)
     told = run("tier", missing, people, missing, "--json")
-    assert (told.code, told.json["tiered_rows"], told.err.count("error: ")) == (1, 1, 1)
+    assert (told.code, told.json["tiered_rows"]) == (1, 1)
+    error = {"code": "NOT_FOUND", "message": f"{missing} is no table: there is nothing; create it first"}
+    assert json.loads(told.err) == {"error": error}
+    assert run("tier", missing, f"{people}-3", people).err.count("error: ") == 2
 
     real_sleep = time.sleep
 

@@ -14,7 +14,7 @@ from fuse_index.ingest.schema_merge import indexes_on_columns
 from fuse_index.table.indexes import IndexesMixin, rebuild_index
 from fuse_index.table.read import ReadMixin
 from fuse_index.table.schema.types import parse_type
-from fuse_storage import Schema, SchemaChange, Snapshot
+from fuse_storage import Advice, Schema, SchemaChange, Snapshot
 
 _FIRST = ""
 
@@ -146,7 +146,13 @@ class ColumnsMixin(ReadMixin, IndexesMixin):
         """
         position = _column_position(first, after)
         if position is None:
-            raise InputError(f"where is {path!r} to go? say first=True, or after= which column")
+            raise InputError(
+                f"where is {path!r} to go? "
+                + Advice.say("move_column", first=True)
+                + ", or "
+                + Advice.argument("move_column", after=...)
+                + ", naming the column"
+            )
         return self._evolve(partial(storage.move_column, path=path, after=position), "move column", path)
 
     def change_type(
@@ -191,8 +197,10 @@ class ColumnsMixin(ReadMixin, IndexesMixin):
         transaction = self.stored.transaction()
         affected = [] if indexes is None else self._indexes_on(path)
         if affected and indexes not in ("drop", "rebuild"):
-            advice = "drop it first, or say indexes='drop'" + (" or 'rebuild'" if operation == "change type" else "")
-            raise DefinitionError(f"column {path!r} has index {affected[0]!r} on it: {advice}")
+            advice = "drop it first, or " + Advice.say("drop_column", indexes="drop")
+            if operation == "change type":
+                advice += " or 'rebuild'"
+            raise DefinitionError(f"column {path!r} has index {affected[0]!r} on it: " + advice)
         for name in affected if indexes == "rebuild" else ():
             _check_definable(name, self.snapshot.definitions[name], step(self.snapshot).schema)
         for name in affected if indexes == "drop" else ():
