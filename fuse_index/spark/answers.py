@@ -17,7 +17,7 @@ from pyspark import cloudpickle
 
 from fuse_index.errors import FuseIndexError
 from fuse_index.spark.workers import explain_missing_package
-from fuse_storage import StorageError
+from fuse_storage import CodedError, Sentence
 
 _T_co = TypeVar("_T_co", covariant=True)
 
@@ -66,10 +66,10 @@ def capture_answer(work: Callable[[], Any]) -> pa.RecordBatch:
     attachments: list[bytes] = []
     try:
         answer: Any = {"value": _encode(work(), attachments)}
-    except (StorageError, FuseIndexError) as refusal:
-        names = [kind.__name__ for kind in type(refusal).__mro__]
-        arguments = [each if isinstance(each, str | None) else str(each) for each in refusal.__reduce__()[1]]
-        answer = {"error": names, "arguments": arguments, "message": str(refusal)}
+    except CodedError as refusal:
+        own = refusal.__reduce__()[1] if type(refusal) in _ours(CodedError) else (refusal.sentence,)
+        arguments = [_encode_argument(each) for each in own]
+        answer = {"code": refusal.code, "arguments": arguments, "message": refusal.sentence.to_json()}
     return pa.record_batch(
         {"answer": pa.array([json.dumps(answer)]), "attachments": pa.array([attachments], pa.list_(pa.binary()))}
     )
@@ -81,7 +81,7 @@ def decode_answer(answer: str, attachments: Sequence[bytes], trusted: bool) -> A
     ``trusted``: whether sealed values may be opened here.
     """
     decoded = json.loads(answer)
-    if "error" in decoded:
+    if "code" in decoded:
         raise _decode_error(decoded)
     return _decode(decoded["value"], attachments, trusted)
 
@@ -122,18 +122,28 @@ def _decode(value: Any, attachments: Sequence[bytes], trusted: bool) -> Any:
     return value
 
 
+def _encode_argument(value: Any) -> Any:
+    if isinstance(value, Sentence):
+        return {"sentence": value.to_json()}
+    return value if isinstance(value, str | None) else str(value)
+
+
+def _decode_argument(value: Any) -> Any:
+    return Sentence.from_json(value["sentence"]) if isinstance(value, dict) else value
+
+
 def _decode_error(encoded: dict[str, Any]) -> Exception:
-    """The error of the nearest class that is ours."""
-    known = {kind.__name__: kind for base in (StorageError, FuseIndexError) for kind in _ours(base)}
-    kind = next((known[name] for name in encoded["error"] if name in known), FuseIndexError)
+    """The error of the class that has this code; of no class but ours, whoever answered."""
+    kind = {kind.code: kind for kind in _ours(CodedError)}.get(str(encoded["code"]), FuseIndexError)
     try:
-        return kind(*encoded["arguments"])
+        return kind(*map(_decode_argument, encoded["arguments"]))
     except TypeError:  # a subclass of another module, with arguments of its own
-        return FuseIndexError(str(encoded["message"]))
+        return FuseIndexError(Sentence.from_json(encoded["message"]))
 
 
-def _ours(base: type[Exception]) -> Iterator[type[Exception]]:
+def _ours(base: type[CodedError]) -> Iterator[type[CodedError]]:
     if base.__module__.startswith(("fuse_index.", "fuse_storage.")):
-        yield base
+        if "code" in vars(base):
+            yield base
         for kind in base.__subclasses__():
             yield from _ours(kind)

@@ -114,6 +114,8 @@ def read(
 class NotNative(InputError):
     """Spark's own reader cannot read a table; the message says why."""
 
+    code = "NOT_NATIVE"
+
 
 def native_scan(
     spark: SparkSession, table: StoredTable, branch: str, mode: str, options: Mapping[str, str] | None

@@ -12,7 +12,7 @@ from pyspark import cloudpickle
 from fuse_index.errors import FuseIndexError, IndexFault, WhereError
 from fuse_index.spark.answers import Sealed, capture_answer, decode_answer
 from fuse_index.spark.source.options import OptionError
-from fuse_storage import CommitUnknown, Conflict, NotFound, StorageError
+from fuse_storage import Advice, CommitUnknown, Conflict, NotFound, Operation, StorageError, TableUrl
 
 
 def sent(work: Any, trusted: bool = False) -> Any:
@@ -63,6 +63,8 @@ def test_a_value_of_another_type_is_no_answer() -> None:
         OptionError("no option"),
         IndexFault("by_a", "bloom", "ERROR", "why"),
         StorageError(),
+        NotFound(TableUrl("/t") + " has no key: " + Advice.call("key_by", ["id", ...]) + Operation.say("x", y=True)),
+        Conflict(TableUrl("/t") + ": lost", "entry 5"),
     ],
     ids=repr,
 )
@@ -93,9 +95,9 @@ def test_other_errors_fail_the_task() -> None:
         capture_answer(lambda: 1 // 0)
 
 
-@pytest.mark.parametrize("names", [["system"], ["Exception"], ["KeyError", "object"], [], ["type"]], ids=repr)
-def test_an_answer_names_no_class_but_our_errors(names: list[str]) -> None:
-    answer = json.dumps({"error": names, "arguments": ["touch /tmp/x"], "message": "m"})
+@pytest.mark.parametrize("code", ["system", "Exception", "KeyError", "object", [], "type"], ids=repr)
+def test_an_answer_names_no_class_but_our_errors(code: Any) -> None:
+    answer = json.dumps({"code": code, "arguments": ["touch /tmp/x"], "message": ["m"]})
 
     with pytest.raises(FuseIndexError, match="touch"):
         decode_answer(answer, [], False)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from fuse_index.errors import InputError
+from fuse_index.errors import DefinitionError, InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.catalog.indexes import IndexRequests
 from fuse_index.spark.catalog.namespaces import NamespaceRequests
@@ -22,10 +20,22 @@ from fuse_index.spark.catalog.requests import CatalogRequests
 from fuse_index.spark.catalog.statements import run_statement
 from fuse_index.spark.catalog.system_procedures import SYSTEM_PROCEDURES
 from fuse_index.spark.catalog.table_names import TableNames
+from fuse_index.spark.failures import add_conditions, encode_failure
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.request_server import serve_requests
+from fuse_index.spark.sql_words import SqlWords
 from fuse_index.warehouse.catalog import Catalog
+from fuse_storage import AlreadyExists, CodedError, NotFound
 
+_SPARKS_CONDITIONS = {
+    ("load", NotFound.code): "TABLE_OR_VIEW_NOT_FOUND",
+    **{(each, AlreadyExists.code): "TABLE_OR_VIEW_ALREADY_EXISTS" for each in ("create", "stage", "commit", "rename")},
+    ("namespace", NotFound.code): "SCHEMA_NOT_FOUND",
+    ("create namespace", AlreadyExists.code): "SCHEMA_ALREADY_EXISTS",
+    ("create index", AlreadyExists.code): "INDEX_ALREADY_EXISTS",
+    ("drop index", DefinitionError.code): "INDEX_NOT_FOUND",
+}
+"""Conditions that Spark has of its own, by an operation and the code of an error: IF EXISTS goes by these."""
 _logger = logging.getLogger("fuse_index.spark")
 _lock = Lock()
 _installed: dict[str, TableNames] = {}
@@ -58,8 +68,11 @@ def install_catalog(
             host or (former.host if former else Host.discover()),
         )
         _installed[key] = names
-        serve_requests(spark, key, CatalogEndpoint(spark, names).answer)
-        jvm_bridge(spark).catalog(spark._jsparkSession, name, key)
+        endpoint = CatalogEndpoint(spark, names)
+        serve_requests(spark, key, endpoint.answer, endpoint.encode_failure)
+        bridge = jvm_bridge(spark)
+        add_conditions(bridge)
+        bridge.catalog(spark._jsparkSession, name, key)
 
 
 def _tell_of_another(name: str, former: Catalog | None, warehouse: Catalog) -> None:
@@ -78,6 +91,7 @@ class CatalogEndpoint:
 
     def __init__(self, spark: SparkSession, names: TableNames) -> None:
         self._names = names
+        self._words = SqlWords(names.catalog, SYSTEM_PROCEDURES, names.shown_by_url)
         self._operations: Mapping[str, Callable[[Mapping[str, Any]], bytes]] = {
             **CatalogRequests(spark, names).operations,
             **NamespaceRequests(names).operations,
@@ -92,27 +106,10 @@ class CatalogEndpoint:
         operation = self._operations.get(request["operation"])
         if operation is None:
             raise InputError(f"the catalogue {self._names.catalog!r} has no {request['operation']}")
-        try:
-            return operation(request)
-        except Py4JJavaError as failure:
-            raise InputError(_root_message(failure)) from failure
-        except Exception as failure:
-            if failure.args and failure.args[0] == str(failure):
-                failure.args = (_in_sql(str(failure), self._names), *failure.args[1:])
-            raise
+        return operation(request)
 
-
-def _root_message(failure: Py4JJavaError) -> str:
-    """What went wrong in the JVM, in one line: what Spark has a name for, in brackets, or what happened first."""
-    cause = failure.java_exception
-    while cause.getCause() is not None and not str(cause.getMessage()).startswith("["):
-        cause = cause.getCause()
-    return str(cause.getMessage() or cause.toString()).strip().split("\n")[0]
-
-
-def _in_sql(message: str, names: TableNames) -> str:
-    """A message in the words of a statement: a table that it names goes by its name, and not by its folder."""
-    for url, shown in list(names.shown_by_url.items()):
-        if url in message:  # by itself, and not as the beginning of a file's path
-            message = shown.join(re.split(r"(?<![\w/.-])" + re.escape(url) + r"(?![\w-]|[/.]\w)", message))
-    return message.replace("look at list_dropped", f"look at CALL {names.catalog}.system.dropped()")
+    def encode_failure(self, body: str, raised: BaseException) -> str:
+        """What such a request raised, in the words of SQL, for the JVM."""
+        code = raised.code if isinstance(raised, CodedError) else ""
+        condition = _SPARKS_CONDITIONS.get((json.loads(body)["operation"], code))
+        return encode_failure(raised, self._words, condition)

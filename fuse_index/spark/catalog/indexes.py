@@ -5,7 +5,6 @@ In: requests of ``CatalogFuseTable.java``. Out: commits.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from fuse_index.errors import DefinitionError, InputError
+from fuse_index.errors import InputError
 from fuse_index.spark.catalog.definitions import parse_index_options
 from fuse_index.spark.catalog.table_names import TableNames, TableReference
 from fuse_index.spark.jobs.write import build_index
@@ -39,7 +38,7 @@ class IndexRequests:
     @property
     def operations(self) -> Mapping[str, Callable[[_Request], bytes]]:
         """What can be asked, by name."""
-        return {"create index": self.create, "drop index": self.drop, "no such index": self.explain_missing}
+        return {"create index": self.create, "drop index": self.drop}
 
     def create(self, request: _Request) -> bytes:
         """Define an index and build it; what cannot be built is not defined. Raises as ``Table.create_index``."""
@@ -70,22 +69,10 @@ class IndexRequests:
         return {"branch": reference.branch, "host": self.names.host, **self.names.options}
 
     def drop(self, request: _Request) -> bytes:
-        """Drop an index; nothing is the reply where there is none, or none any more."""
+        """Drop an index. Raises DefinitionError, which names near ones, where there is none, or none any more."""
         _, table = self.names.open_to_change(request)
-        try:
-            table.drop_index(request["index"])
-        except DefinitionError:
-            return b""
+        table.drop_index(request["index"])
         return b"1"
-
-    def explain_missing(self, request: _Request) -> bytes:
-        """The words for an index that there is not, which name near ones."""
-        _, table = self.names.open_to_change(request)
-        try:
-            table.inspect.index(request["index"])
-        except DefinitionError as missing:
-            return json.dumps(f"DefinitionError: {missing}").encode()
-        return json.dumps(f"index {request['index']!r} was just created").encode()
 
 
 def _term(column: Mapping[str, Any]) -> str:

@@ -38,6 +38,8 @@ public class Bridge {
 
   public void answer(String number, Object reply, String failure) { PythonCallback.answer(number, reply, failure); }
 
+  public void addConditions(String conditions) throws IOException, ReflectiveOperationException { ErrorConditions.add(conditions); }
+
   public Object attachment(String number) { return PythonCallback.attachment(number); }
 
   /** Puts a catalogue into the session's map of loaded ones: Spark makes one by name only from a class path. */

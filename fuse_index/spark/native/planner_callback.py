@@ -76,6 +76,8 @@ class AggregateReply:
 class LeftToExecutors(InputError):
     """Executors are to read the rows: they are more than was asked for, took longer, or Spark may raise on one."""
 
+    code = "LEFT_TO_EXECUTORS"
+
 
 class Planner(Protocol):
     """The service behind the endpoint: it knows tables. All may raise, take long, and run on several threads at once.

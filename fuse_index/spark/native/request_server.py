@@ -17,10 +17,13 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from fuse_index.spark.failures import encode_failure
 from fuse_index.spark.native.java_compiler import jvm_bridge
 
 Callback = Callable[[str], Any]
 """Takes the body of a request; what it returns, py4j must be able to send."""
+FailureEncoder = Callable[[str, BaseException], str]
+"""Takes the body of a request and what it raised; returns that as ``encode_failure`` does."""
 
 _logger = logging.getLogger("fuse_index.spark")
 _lock = Lock()
@@ -28,14 +31,20 @@ _servers: WeakKeyDictionary[Any, RequestServer] = WeakKeyDictionary()
 """By the gateway to their JVM."""
 
 
-def serve_requests(spark: SparkSession, key: str, callback: Callback) -> None:
-    """Answer by ``callback`` what the JVM of a classic session asks under ``key``, from now on."""
+def _encode_in_python_words(_: str, raised: BaseException) -> str:
+    return encode_failure(raised)
+
+
+def serve_requests(
+    spark: SparkSession, key: str, callback: Callback, encode: FailureEncoder = _encode_in_python_words
+) -> None:
+    """Answer by ``callback`` what the JVM of a classic session asks under ``key``, from now on; or that it failed."""
     bridge, gateway = jvm_bridge(spark), spark.sparkContext._gateway
     with _lock:
         server = _servers.get(gateway)
         if server is None:
             server = _servers[gateway] = RequestServer(bridge)
-    server.register(key, callback)
+    server.register(key, callback, encode)
 
 
 class RequestServer:
@@ -51,12 +60,12 @@ class RequestServer:
     def __init__(self, bridge: Any) -> None:
         self._bridge = bridge
         self._mailbox = uuid4().hex
-        self._callbacks: dict[str, Callback] = {}
+        self._callbacks: dict[str, tuple[Callback, FailureEncoder]] = {}
         self._lock = Lock()
         self._threads = self._idle = 0
 
-    def register(self, key: str, callback: Callback) -> None:
-        self._callbacks[key] = callback
+    def register(self, key: str, callback: Callback, encode: FailureEncoder = _encode_in_python_words) -> None:
+        self._callbacks[key] = callback, encode
         self._bridge.register(key, self._mailbox)
         with self._lock:
             if not self._threads:
@@ -70,10 +79,11 @@ class RequestServer:
     def _serve(self) -> None:
         while (request := self._take()) is not None:
             number, key, body = request.split("\0", 2)
+            callback, encode = self._callbacks[key]
             try:
-                reply, failure = self._callbacks[key](body), None
+                reply, failure = callback(body), None
             except BaseException as raised:  # whatever it is, the query must be told
-                reply, failure = None, f"{type(raised).__name__}: {raised}"
+                reply, failure = None, encode(body, raised)
             with self._lock:  # before the answer, or the next request may find nobody idle
                 self._idle += 1
             self._answer(number, reply, failure)
@@ -103,4 +113,6 @@ class RequestServer:
         except Exception as unsent:  # of a type that py4j cannot send; or the JVM is gone, and hears of it no more
             _logger.warning("the reply to a request of Spark's could not be sent: %s", unsent)
             with suppress(Py4JError, OSError):
-                self._bridge.answer(number, None, f"{type(reply).__name__} cannot be sent to the JVM")
+                self._bridge.answer(
+                    number, None, encode_failure(TypeError(f"{type(reply).__name__} cannot be sent to the JVM"))
+                )

@@ -34,6 +34,8 @@ _COLUMN_NAME = re.compile(r"\s*+(?:`((?:[^`]|``)++)`\s*+|([^`,]++))(?:,|$)")
 class OptionError(InputError):
     """An option of ``format("fuse")`` is missing, unknown or cannot be read; the message names it."""
 
+    code = "INVALID_OPTION"
+
 
 @dataclass(frozen=True, slots=True)
 class TableLocation:

@@ -139,10 +139,12 @@ def test_each_request_is_answered_whatever_its_callback_does(caplog: pytest.LogC
     with caplog.at_level(logging.CRITICAL):
         serve(jvm, callback)
 
-    assert sorted(jvm.answers) == [
+    told = [(number, reply, failure and json.loads(failure)) for number, reply, failure in sorted(jvm.answers)]
+    external = {"code": "EXTERNAL_ERROR", "condition": "FUSE_EXTERNAL_ERROR", "sqlState": "58000", "advice": []}
+    assert told == [
         ("1", "", None),
-        ("2", None, "set cannot be sent to the JVM"),
-        ("3", None, "KeyboardInterrupt: no"),
+        ("2", None, external | {"message": "TypeError: set cannot be sent to the JVM"}),
+        ("3", None, external | {"message": "KeyboardInterrupt: no"}),
         ("4", "A\nB", None),
     ]
 

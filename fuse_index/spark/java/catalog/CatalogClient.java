@@ -11,11 +11,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Pattern;
-import org.apache.spark.sql.AnalysisException;
-import org.apache.spark.sql.catalyst.analysis.IndexAlreadyExistsException;
-import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
-import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
-import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -26,7 +21,6 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.unsafe.Platform;
 
 /** What the classes of a catalogue ask Python, as JSON, and what they make of its replies. */
 public class CatalogClient {
@@ -59,41 +53,8 @@ public class CatalogClient {
     this.callbackKey = callbackKey;
   }
 
-  /** The reply to a request whose object is still open. That a name is taken, or there is none, is raised as Spark expects it. */
-  public byte[] ask(Json request) {
-    try {
-      return (byte[]) PythonCallback.command(callbackKey, request, null);
-    } catch (Exception failure) {
-      Platform.throwException(asExpected(request.toString(), failure));
-      return null; // never
-    }
-  }
-
-  /** That there is no such table, in our words and under Spark's own condition, by which its `tableExists` knows it. */
-  public static class MissingTable extends AnalysisException {
-    private static final long serialVersionUID = 1L;
-
-    public MissingTable(String error, scala.collection.immutable.Map<String, String> words) { super(error, words); }
-
-    public String getCondition() { return "TABLE_OR_VIEW_NOT_FOUND"; }
-  }
-
-  /** A failure as Spark expects it, with the words that it has. */
-  private static Exception asExpected(String request, Exception failure) {
-    if (!(failure instanceof AnalysisException)) return failure;
-    String message = failure.getMessage();
-    scala.collection.immutable.Map<String, String> words = ((AnalysisException) failure).messageParameters();
-    boolean missing = message.indexOf("NotFound: ") >= 0 && request.startsWith("{\"operation\":\"load\"");
-    if (missing) return new MissingTable(((AnalysisException) failure).getCondition(), words);
-    boolean homeless = message.indexOf("NotFound: ") >= 0 && request.startsWith("{\"operation\":\"namespace\"");
-    if (homeless) return new NoSuchNamespaceException(((AnalysisException) failure).getCondition(), words);
-    if (message.indexOf("AlreadyExists: ") < 0) return failure;
-    scala.Option<Throwable> noCause = scala.Option.empty();
-    String error = ((AnalysisException) failure).getCondition();
-    if (request.startsWith("{\"operation\":\"create namespace\"")) return new NamespaceAlreadyExistsException(error, words);
-    if (request.startsWith("{\"operation\":\"create index\"")) return new IndexAlreadyExistsException(error, words, noCause);
-    return new TableAlreadyExistsException(error, words, noCause);
-  }
+  /** The reply to a request whose object is still open. */
+  public byte[] ask(Json request) { return (byte[]) PythonCallback.command(callbackKey, request, null); }
 
   public JsonNode json(Json request) { return parse(new String(ask(request), StandardCharsets.UTF_8)); }
 

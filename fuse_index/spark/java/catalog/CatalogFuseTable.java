@@ -6,7 +6,6 @@ import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.write.*;
 import java.util.*;
-import org.apache.spark.sql.catalyst.analysis.NoSuchIndexException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution;
 import org.apache.spark.sql.connector.catalog.TableCapability;
@@ -21,7 +20,6 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import org.apache.spark.unsafe.Platform;
 
 /** A table as a catalogue has it: with properties, a clustering key, and statements about its indexes. */
 public class CatalogFuseTable extends FuseTable implements SupportsIndex, SupportsSchemaEvolution {
@@ -86,17 +84,7 @@ public class CatalogFuseTable extends FuseTable implements SupportsIndex, Suppor
   }
 
   public void dropIndex(String name) {
-    byte[] reply = client.ask(client.request("drop index", identifier).key("index").text(name));
-    if (reply.length == 0) Platform.throwException(noSuchIndex(name));
-  }
-
-  /** With Python's words, which name near names. */
-  private Exception noSuchIndex(String name) {
-    String words = client.json(client.request("no such index", identifier).key("index").text(name)).asText();
-    scala.Option<Throwable> noCause = scala.Option.empty();
-    scala.collection.immutable.HashMap<String, String> parameters = new scala.collection.immutable.HashMap<String, String>();
-    parameters = (scala.collection.immutable.HashMap<String, String>) parameters.updated("errorMessage", words);
-    return new NoSuchIndexException("USER_RAISED_EXCEPTION", parameters, noCause);
+    client.ask(client.request("drop index", identifier).key("index").text(name));
   }
 
   public boolean indexExists(String name) {

@@ -62,7 +62,7 @@ public class MetadataTable implements SupportsRead, SupportsWrite, SupportsDelet
   public boolean truncateTable() { throw refusal(); }
 
   private RuntimeException refusal() {
-    return SqlFunctions.analysisError("ReadOnly: " + shown + " shows what there is to see of a table, and cannot be written to: change the table");
+    return StatementError.readOnly(shown + " shows what there is to see of a table, and cannot be written to: change the table");
   }
 
   /** With options it is another question to Python: since when changes are wanted. */

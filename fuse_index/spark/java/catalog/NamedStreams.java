@@ -75,7 +75,7 @@ public class NamedStreams {
     public StructType readSchema() { return table.snapshot().schema; }
 
     public Batch toBatch() {
-      throw SqlFunctions.analysisError("InputError: the option '" + options.keySet().iterator().next() + "' means nothing to " + table.name()
+      throw StatementError.invalidInput("the option '" + options.keySet().iterator().next() + "' means nothing to " + table.name()
           + ": leave it out, and say in the query what is wanted of it");
     }
 
@@ -141,13 +141,13 @@ public class NamedStreams {
 
   private static MicroBatchStream stream(CatalogFuseTable table, CaseInsensitiveStringMap given, String checkpoint) {
     if (table.snapshot().branch.length() == 0) {
-      throw SqlFunctions.analysisError("InputError: " + table.name() + " is read " + table.snapshot().fixed() + ", for nothing follows that");
+      throw StatementError.invalidInput(table.name() + " is read " + table.snapshot().fixed() + ", for nothing follows that");
     }
     CaseInsensitiveStringMap options = atItsPlace(table, given);
     TableProvider provider = provider();
     StructType columns = provider.inferSchema(options);
     if (!columns.asNullable().sameType(table.snapshot().schema)) {
-      throw SqlFunctions.analysisError("InputError: " + table.name() + " has other columns by now, or these options give others: read it again, or follow"
+      throw StatementError.invalidInput(table.name() + " has other columns by now, or these options give others: read it again, or follow"
           + " it by spark.readStream.format('fuse') with the same options, and load('" + table.snapshot().url + "')");
     }
     SupportsRead source = (SupportsRead) provider.getTable(columns, new Transform[0], options.asCaseSensitiveMap());
@@ -159,7 +159,7 @@ public class NamedStreams {
     for (Map.Entry<String, String> each : table.place().entrySet()) {
       String name = (String) each.getKey();
       if (given.containsKey(name.toLowerCase(Locale.ROOT))) {
-        throw SqlFunctions.analysisError("InputError: " + table.name() + " says by its name what the option '" + name + "' would: leave it out");
+        throw StatementError.invalidInput(table.name() + " says by its name what the option '" + name + "' would: leave it out");
       }
       options.put(name, (String) each.getValue());
     }
@@ -168,7 +168,7 @@ public class NamedStreams {
 
   private static TableProvider provider() {
     Option<TableProvider> found = DataSource$.MODULE$.lookupDataSourceV2(FORMAT, SQLConf.get());
-    if (found.isEmpty()) throw SqlFunctions.analysisError("InputError: this session has no format 'fuse': call fuse_index.spark.install");
+    if (found.isEmpty()) throw StatementError.invalidInput("this session has no format 'fuse': call fuse_index.spark.install");
     return (TableProvider) found.get();
   }
 }

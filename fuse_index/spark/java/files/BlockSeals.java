@@ -1,5 +1,6 @@
 package fuse_index.spark.java.files;
 
+import fuse_index.spark.java.rpc.*;
 import java.io.EOFException;
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -204,6 +205,6 @@ public class BlockSeals {
   private static RuntimeException refusal(String problem) {
     HashMap<String, String> parameters = new HashMap<String, String>();
     parameters = (HashMap<String, String>) parameters.updated("errorMessage", problem);
-    return new SparkRuntimeException("USER_RAISED_EXCEPTION", parameters, null, new QueryContext[0], "");
+    return new SparkRuntimeException(ErrorConditions.of("CORRUPT"), parameters, null, new QueryContext[0], "");
   }
 }

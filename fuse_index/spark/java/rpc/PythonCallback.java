@@ -50,12 +50,12 @@ public class PythonCallback {
     return request == null ? null : request.text;
   }
 
-  /** The reply to a request; or, where there is a failure, that. Nobody may wait for it any more. */
+  /** The reply to a request; or, where there is a failure, that, as PythonFailure decodes it. Nobody may wait for it any more. */
   public static void answer(String number, Object reply, String failure) {
     Request request = (Request) UNANSWERED.remove(number);
     if (request == null) return;
     if (failure == null) request.complete(reply);
-    else request.completeExceptionally(new IllegalStateException(failure));
+    else request.completeExceptionally(PythonFailure.decode(failure));
   }
 
   /** The reply of a session's planner. Raises whatever went wrong. */
@@ -91,7 +91,7 @@ public class PythonCallback {
       Thread.currentThread().interrupt();
       throw new IllegalStateException("the statement was cancelled", cancelled);
     } catch (Exception failure) {
-      throw SqlFunctions.analysisError(failure.getMessage());
+      throw StatementError.raise(failure);
     } finally {
       ATTACHMENTS.remove(number);
     }

@@ -3,7 +3,6 @@ package fuse_index.spark.java.rpc;
 import fuse_index.spark.java.catalyst.*;
 import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
-import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -14,8 +13,6 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.python.UserDefinedPythonFunction;
-import org.apache.spark.unsafe.Platform;
-import scala.collection.immutable.HashMap;
 import scala.collection.immutable.Seq;
 import scala.runtime.AbstractFunction1;
 
@@ -55,11 +52,11 @@ public class SqlFunctions {
       try {
         reply = PythonCallback.ask(callbackKey, argumentsJson(arguments));
       } catch (Exception failure) {
-        throw analysisError(failure.toString());
+        throw StatementError.raise(failure);
       }
       if (reply instanceof CallOfUdf) return filled(parsed(((CallOfUdf) reply).sql), arguments, (CallOfUdf) reply);
       String sql = (String) reply;
-      if (sql.charAt(0) != '+') throw analysisError(sql.substring(1));
+      if (sql.charAt(0) != '+') throw StatementError.invalidInput(sql.substring(1));
       return filled(parsed(sql.substring(1)), arguments, null);
     }
 
@@ -82,7 +79,7 @@ public class SqlFunctions {
       try {
         return parser.parseExpression(sql);
       } catch (ParseException wrong) {
-        throw analysisError("a function of a plugin gave Spark SQL that cannot be read: " + wrong.getMessage());
+        throw StatementError.invalidInput("a function of a plugin gave Spark SQL that cannot be read: " + wrong.getMessage());
       }
     }
   }
@@ -118,13 +115,5 @@ public class SqlFunctions {
       trees.add(e.foldable() && !(e instanceof Literal) ? new Literal(e.eval(null), e.dataType()) : e);
     }
     return ExpressionJson.ofArguments(ScalaLists.toScala(trees));
-  }
-
-  /** An error of analysis, with these words; that it is checked is all that hides it from the compiler. */
-  public static RuntimeException analysisError(String message) {
-    HashMap<String, String> parameters = new HashMap<String, String>();
-    parameters = (HashMap<String, String>) parameters.updated("errorMessage", message);
-    Platform.throwException(new AnalysisException("USER_RAISED_EXCEPTION", parameters));
-    return null; // never
   }
 }

@@ -21,7 +21,7 @@ public class CatalogTableRule<P extends TreeNode<?>> extends PlanRule<P> {
       + " leave an entry that leads nowhere. Name the table in a catalogue that keeps them, as fuse.sales.orders by install(spark, warehouse=…),"
       + " or by its place, fuse.`/path`; or give it a name in this session by CREATE TEMPORARY VIEW name USING fuse OPTIONS (path 'url')";
 
-  private static final String PARQUET_REFUSAL = "InputError: a table of this catalogue is of format fuse, and not 'parquet': leave USING out,"
+  private static final String PARQUET_REFUSAL = "a table of this catalogue is of format fuse, and not 'parquet': leave USING out,"
       + " or make the table in spark_catalog";
 
   protected LogicalPlan rewrite(LogicalPlan plan) {
@@ -40,8 +40,8 @@ public class CatalogTableRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   /** `ours`: the name in a catalogue of ours, which knows the text of its statement; null in others. */
   private static void check(Option<String> provider, ResolvedIdentifier ours) {
-    if (ours == null && is(provider, "fuse")) throw SqlFunctions.analysisError(REFUSAL);
-    if (ours != null && is(provider, "parquet") && ours.origin().sqlText().isDefined()) throw SqlFunctions.analysisError(PARQUET_REFUSAL);
+    if (ours == null && is(provider, "fuse")) throw StatementError.invalidInput(REFUSAL);
+    if (ours != null && is(provider, "parquet") && ours.origin().sqlText().isDefined()) throw StatementError.invalidInput(PARQUET_REFUSAL);
   }
 
   private static boolean is(Option<String> provider, String format) {

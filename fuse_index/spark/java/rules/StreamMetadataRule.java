@@ -21,7 +21,7 @@ public class StreamMetadataRule<P extends TreeNode<?>> extends PlanRule<P> {
       if (scan instanceof NamedStreams.StreamableScan) columns = ((NamedStreams.StreamableScan) scan).snapshot.schema;
       if (scan instanceof NamedStreams.OptionScan) columns = scan.readSchema();
       if (columns != null && leaf.output().length() != columns.length()) {
-        throw SqlFunctions.analysisError("InputError: a stream says not where its rows lie: leave out " + FileMetadata.COLUMN);
+        throw StatementError.invalidInput("a stream says not where its rows lie: leave out " + FileMetadata.COLUMN);
       }
     }
     return plan;

@@ -21,7 +21,7 @@ final class EvolutionCheck {
     List<String> others = new ArrayList<String>();
     for (StructField column : source.fields()) if (!has(table.schema(), column)) others.add(column.name());
     if (others.isEmpty()) return;
-    throw SqlFunctions.analysisError("InputError: this Spark knows the words WITH SCHEMA EVOLUTION alone, 4.1 is the first to do it, and "
+    throw StatementError.invalidInput("this Spark knows the words WITH SCHEMA EVOLUTION alone, 4.1 is the first to do it, and "
         + table.name() + " has not these columns of the source, or of another type: " + String.join(", ", others)
         + ". Add or widen them by ALTER TABLE before, or say fuse_index.spark.merge(…, merge_schema=True)");
   }

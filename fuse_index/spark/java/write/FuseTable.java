@@ -94,7 +94,7 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
     for (String column : schema().fieldNames()) {
       if (column.equalsIgnoreCase(FileMetadata.COLUMN)) {
-        throw SqlFunctions.analysisError(name + " has a column " + column + ", by which name " + info.command() + " finds where rows lie:"
+        throw StatementError.invalidInput(name + " has a column " + column + ", by which name " + info.command() + " finds where rows lie:"
             + " rename it, or change rows by fuse_index.spark");
       }
     }
@@ -114,11 +114,11 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
   /** Under which key Python is asked to change it. Raises where that cannot be, and says what to name instead. */
   public String commandKey() {
     if (commandKey == null) {
-      throw SqlFunctions.analysisError(name + " is read, and in no catalogue: change it by its name in a catalogue, such as fuse.`"
+      throw StatementError.invalidInput(name + " is read, and in no catalogue: change it by its name in a catalogue, such as fuse.`"
           + snapshot.url + "`, or by fuse_index.spark");
     }
     if (snapshot.branch.length() == 0) {
-      throw SqlFunctions.analysisError(
+      throw StatementError.invalidInput(
           name + " is read " + snapshot.fixed() + ", for rows are changed at the head of a branch");
     }
     return commandKey;

@@ -89,7 +89,7 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
   }
 
   private static RuntimeException windowRefused(String table) {
-    return SqlFunctions.analysisError("InputError: UPDATE " + table + " assigns a window over rows of a query, and an UPDATE looks at each "
+    return StatementError.invalidInput("UPDATE " + table + " assigns a window over rows of a query, and an UPDATE looks at each "
         + "row by itself: say MERGE INTO with a query that has the window");
   }
 
