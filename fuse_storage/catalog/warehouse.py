@@ -28,7 +28,9 @@ from fuse_storage.errors import (
     Corrupt,
     FormatError,
     NotFound,
+    Sentence,
     StorageError,
+    TableUrl,
     Unsupported,
 )
 from fuse_storage.metadata.encoding import decode_checksummed_json, encode_checksummed_json
@@ -78,7 +80,8 @@ class Warehouse:
             return _read_marker(store)
         if not create:
             raise _missing_warehouse_error(store)
-        _raise_if_unfit(store)
+        if (obstacle := _obstacle(store, "choose another place")) is not None:
+            raise AlreadyExists(obstacle)
         if (other := _find_other_file(store)) is not None:
             with suppress(NotFound):  # somebody else was just first, and makes a table
                 return _read_marker(store)
@@ -208,15 +211,19 @@ def _read_marker(store: Store) -> Warehouse:
     return Warehouse(store, found.id, tuple(found.writer_features))
 
 
-def _raise_if_unfit(store: Store) -> None:
-    """Raise AlreadyExists where a warehouse would be within a table, or over what is left of one."""
+def _obstacle(store: Store, beside_table: str) -> str | Sentence | None:
+    """What is there where a warehouse would be within a table, or over what is left of one; None where nothing is.
+
+    ``beside_table``: what to do where a table is there.
+    """
     if next(iter(store.list("_refs")), None) is not None:
-        raise AlreadyExists(f"{store.url} is a table: a warehouse is a folder around tables; choose another place")
+        return TableUrl(store.url) + f" is a table: a warehouse is a folder around tables; {beside_table}"
     if next(iter(store.list("_catalog/log")), None) is not None:
-        raise AlreadyExists(f"{store.url} is a warehouse whose {_MARKER} is lost: restore it from a copy")
+        return f"{store.url} is a warehouse whose {_MARKER} is lost: restore it from a copy"
     path = store.path("_catalog")
     if path is not None and Path(path).parent.is_file():
-        raise AlreadyExists(f"{store.url} is a file, and a warehouse is a folder")
+        return f"{store.url} is a file, and a warehouse is a folder"
+    return None
 
 
 def _find_other_file(store: Store) -> str | None:
@@ -240,10 +247,8 @@ def _is_table(store: Store, folder: str) -> bool:
 
 
 def _missing_warehouse_error(store: Store) -> StorageError:
-    try:
-        _raise_if_unfit(store)
-    except AlreadyExists as there:
-        return NotFound(f"{there}".replace("choose another place", "open it with open_table"))
+    if (obstacle := _obstacle(store, "open it with open_table")) is not None:
+        return NotFound(obstacle)
     other = next(iter(store.list()), None)
     holds = "there is nothing" if other is None else f"it holds other files, such as {other.key!r}"
     return NotFound(f"{store.url} is no warehouse: {holds}; to make one there, " + Advice.say("catalog", create=True))
