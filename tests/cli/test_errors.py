@@ -14,7 +14,6 @@ PYTHON = {
     "INVALID_INPUT": lambda table: table.merge([{"id": 1}]),
     "INVALID_INPUT to upsert": lambda table: table.upsert([{"id": 1}]),
     "INVALID_INPUT to move": lambda table: table.move_column("name"),
-    "INVALID_INPUT to recluster": lambda table: table.recluster(),
     "INVALID_INPUT to look": lambda table: table.clustering(),
     "INVALID_ARGUMENT": lambda table: table.vacuum("1m"),
     "INVALID_INDEX": lambda table: table.drop_column("name"),
@@ -28,7 +27,6 @@ SHELL = {
     "INVALID_INPUT": ["merge", "TABLE", "ROWS"],
     "INVALID_INPUT to upsert": ["delete-keys", "TABLE", "ROWS"],
     "INVALID_INPUT to move": ["move-column", "TABLE", "name"],
-    "INVALID_INPUT to recluster": ["recluster", "TABLE"],
     "INVALID_INPUT to look": ["clustering", "TABLE"],
     "INVALID_ARGUMENT": ["vacuum", "TABLE", "--retention", "1m"],
     "INVALID_INDEX": ["drop-column", "TABLE", "name"],
@@ -54,10 +52,6 @@ SENTENCES = {
         "where is 'name' to go? say first=True, or after=..., naming the column",
         "where is 'name' to go? say --first, or --after, naming the column",
     ),
-    "INVALID_INPUT to recluster": (
-        "the table has no clustering key: give it one with cluster_by([...])",
-        "the table has no clustering key: give it one with `cluster-by`",
-    ),
     "INVALID_INPUT to look": (
         "the table has no clustering key: give it one with cluster_by([...]), or say which columns to look at: "
         "by=[...]",
@@ -71,8 +65,8 @@ SENTENCES = {
         "column 'name' has index 'by_name' on it: drop it first, or say indexes='drop'",
         "column 'name' has index 'by_name' on it: drop it first, or say --indexes drop",
     ),
-    "INVALID_CONDITION": ("?", "?"),
-    "SCHEMA_MISMATCH": ("?", "?"),
+    "INVALID_CONDITION": ("cannot be read near '='\n  id =\n     ^",) * 2,
+    "SCHEMA_MISMATCH": ("no column 'nmae': the table has no 'nmae'; did you mean ['name']?",) * 2,
 }
 
 
