@@ -25,7 +25,7 @@ from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.placement import is_on_driver
 from fuse_index.spark.source.heap_write import HeapWrite
-from fuse_storage import Conflict, PartitionSpec, StoredTable
+from fuse_storage import Conflict, PartitionSpec, StoredTable, TableUrl
 
 
 class HeapStatement(Statement):
@@ -104,7 +104,9 @@ class HeapStatement(Statement):
         files, url = self.planner.register_state(head), head.store.url
         moved = jvm_bridge(self.spark).movedRows(rows._jdf, url, read.snapshot.id, head.snapshot.id, files)
         if moved is None:
-            raise Conflict(f"the rows of {url} were moved while this statement ran: run it again", head.snapshot.id)
+            raise Conflict(
+                "the rows of " + TableUrl(url) + " were moved while this statement ran: run it again", head.snapshot.id
+            )
         return DataFrame(moved, self.spark)
 
     def _rows_to_add(self) -> DataFrame:
