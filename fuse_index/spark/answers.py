@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 from pyspark import cloudpickle
+from pyspark.errors import PythonException
 
 from fuse_index.errors import FuseIndexError
 from fuse_index.spark.workers import explain_missing_package
@@ -22,6 +24,8 @@ from fuse_storage import CodedError, Sentence
 _T_co = TypeVar("_T_co", covariant=True)
 
 ANSWER_SCHEMA = "answer string, attachments array<binary>"
+_REFUSAL_MARK = "fuse_index refusal: "
+"""What an encoded error follows in the text of a failed task."""
 
 
 class Sealed(Generic[_T_co]):
@@ -67,9 +71,7 @@ def capture_answer(work: Callable[[], Any]) -> pa.RecordBatch:
     try:
         answer: Any = {"value": _encode(work(), attachments)}
     except CodedError as refusal:
-        own = refusal.__reduce__()[1] if type(refusal) in _ours(CodedError) else (refusal.sentence,)
-        arguments = [_encode_argument(each) for each in own]
-        answer = {"code": refusal.code, "arguments": arguments, "message": refusal.sentence.to_json()}
+        answer = _encode_error(refusal)
     return pa.record_batch(
         {"answer": pa.array([json.dumps(answer)]), "attachments": pa.array([attachments], pa.list_(pa.binary()))}
     )
@@ -84,6 +86,31 @@ def decode_answer(answer: str, attachments: Sequence[bytes], trusted: bool) -> A
     if "code" in decoded:
         raise _decode_error(decoded)
     return _decode(decoded["value"], attachments, trusted)
+
+
+class TaskRefusal(Exception):
+    """An error of ours on its way out of a task that gives rows: its text is all that Spark hands on."""
+
+
+@contextmanager
+def refusals_encoded() -> Iterator[None]:
+    """In a task, raise errors of ours such that ``refusals_decoded`` knows them again."""
+    try:
+        yield
+    except CodedError as refusal:
+        raise TaskRefusal(_REFUSAL_MARK + json.dumps(_encode_error(refusal))) from None
+
+
+@contextmanager
+def refusals_decoded() -> Iterator[None]:
+    """Raise what ``refusals_encoded`` encoded in a task of the job, and other failures as they are."""
+    try:
+        yield
+    except PythonException as failure:
+        encoded = str(failure).partition(_REFUSAL_MARK)[2]
+        if not encoded:
+            raise
+        raise _decode_error(json.JSONDecoder().raw_decode(encoded)[0]) from failure
 
 
 def _encode(value: Any, attachments: list[bytes]) -> Any:
@@ -120,6 +147,12 @@ def _decode(value: Any, attachments: Sequence[bytes], trusted: bool) -> Any:
         case {"sealed": number}:
             return Sealed.from_bytes(bytes(attachments[number]), trusted)
     return value
+
+
+def _encode_error(refusal: CodedError) -> dict[str, Any]:
+    own = refusal.__reduce__()[1] if type(refusal) in _ours(CodedError) else (refusal.sentence,)
+    arguments = [_encode_argument(each) for each in own]
+    return {"code": refusal.code, "arguments": arguments, "message": refusal.sentence.to_json()}
 
 
 def _encode_argument(value: Any) -> Any:

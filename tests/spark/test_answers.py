@@ -8,11 +8,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
+from pyspark.errors import PythonException
 
 from fuse_index.errors import FuseIndexError, IndexFault, WhereError
-from fuse_index.spark.answers import Sealed, capture_answer, decode_answer
+from fuse_index.spark.answers import (
+    Sealed,
+    TaskRefusal,
+    capture_answer,
+    decode_answer,
+    refusals_decoded,
+    refusals_encoded,
+)
 from fuse_index.spark.source.options import OptionError
-from fuse_storage import Advice, CommitUnknown, Conflict, NotFound, Operation, StorageError, TableUrl
+from fuse_storage import Advice, CommitUnknown, Conflict, NotFound, Operation, SchemaError, StorageError, TableUrl
 
 
 def sent(work: Any, trusted: bool = False) -> Any:
@@ -93,6 +101,20 @@ def test_an_error_of_another_module_arrives_as_the_nearest_of_ours() -> None:
 def test_other_errors_fail_the_task() -> None:
     with pytest.raises(ZeroDivisionError):
         capture_answer(lambda: 1 // 0)
+
+
+def test_an_error_arrives_out_of_the_text_of_a_failed_task() -> None:
+    told = SchemaError(TableUrl("/t") + " lacks {a}\n" + Advice.call("add_column"))
+    with pytest.raises(TaskRefusal) as failed, refusals_encoded():
+        raise told
+    with pytest.raises(SchemaError) as arrived, refusals_decoded():
+        raise PythonException(f"Traceback …\nfuse_index.spark.answers.TaskRefusal: {failed.value}\n\tat a.b.C(D.scala)")
+
+    assert (arrived.value.args, arrived.value.advice) == (told.args, told.advice)
+    with pytest.raises(PythonException, match="division"), refusals_decoded():
+        raise PythonException("ZeroDivisionError: division by zero")
+    with pytest.raises(ZeroDivisionError), refusals_encoded():
+        raise ZeroDivisionError
 
 
 @pytest.mark.parametrize("code", ["system", "Exception", "KeyError", "object", [], "type"], ids=repr)

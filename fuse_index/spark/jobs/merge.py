@@ -7,13 +7,11 @@ blocks hold its keys or, where those are too many, values between the least and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.errors import PythonException
 from pyspark.sql.functions import col, lit
 
 from fuse_index.indexes.registry import Host
@@ -21,7 +19,7 @@ from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.merge_clauses import MergeClauseSpec
 from fuse_index.operations.merge_match import MAX_KEYS_IN_PREDICATE, KeyValues, MergeSpec
 from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask
-from fuse_index.spark.answers import Sealed
+from fuse_index.spark.answers import Sealed, refusals_decoded
 from fuse_index.spark.jobs.changed_rows import BLOCK_COLUMN, run_by_block
 from fuse_index.spark.jobs.dml import DmlTarget, map_tasks, run_dml_job
 from fuse_index.spark.jobs.merge_tasks import (
@@ -38,14 +36,12 @@ from fuse_index.statements.jobs import merge_job
 from fuse_index.statements.row_store import MergeClauseSpecs
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
-from fuse_storage import SchemaError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 MAX_ROWS_IN_TASKS = 1000
 """Rows of a source that each task is handed: of so few, joining them takes longer than merging them."""
-_SCHEMA_REFUSAL = re.compile(r"fuse_storage\.errors\.SchemaError: (.+)")
 _Batches = Iterator[pa.RecordBatch]
 _Spec = Sealed[tuple[Table, MergeSpec]]
 
@@ -140,13 +136,8 @@ class MergeSource:
         conformed = map_in_workers(
             source.toDF(*self.names), conform_source(self.spec, self.schema.names, self.names), self.types
         )
-        try:
-            with worker_problems_explained():
-                self.rows = conformed.localCheckpoint()
-        except PythonException as failure:  # of ours, if a value does not fit
-            if refusal := _SCHEMA_REFUSAL.search(str(failure)):
-                raise SchemaError(refusal[1]) from failure
-            raise
+        with refusals_decoded(), worker_problems_explained():
+            self.rows = conformed.localCheckpoint()
 
     def collect_few(self) -> pa.Table | None:
         """All rows, if each task may have them in memory; None if they are too many."""

@@ -14,7 +14,7 @@ from fuse_index.operations.dml_job import DmlJob, insertion
 from fuse_index.operations.merge_match import MergeRows, MergeSpec
 from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask
 from fuse_index.operations.row_edits import stage_rows
-from fuse_index.spark.answers import Sealed
+from fuse_index.spark.answers import Sealed, refusals_encoded
 from fuse_index.spark.jobs.changed_rows import BLOCK_COLUMN, Slices
 from fuse_index.table.table import Table
 from fuse_storage import BlockFrame, read_live_rows
@@ -29,7 +29,8 @@ def conform_source(spec: _Spec, names: Sequence[str], numbered: Sequence[str]) -
     def run(batches: _Batches) -> _Batches:
         merge_ = spec.open()[1]
         for batch in batches:
-            rows = merge_.match(pa.Table.from_batches([batch]).rename_columns(list(names))).source
+            with refusals_encoded():
+                rows = merge_.match(pa.Table.from_batches([batch]).rename_columns(list(names))).source
             yield from rows.rename_columns(list(numbered)).to_batches()
 
     return run

@@ -316,3 +316,16 @@ def test_rows_are_overwritten_whatever_columns_are_called(spark: SparkSession, t
     )
 
     assert table.refresh().scan().to_arrow().to_pylist() == [{"a": {"b": 3}, "a.b": 4, "c`d": "new"}]
+
+
+def test_a_value_that_does_not_fit_is_refused_as_by_the_table_itself(spark: SparkSession, tmp_path: Path) -> None:
+    table = fuse.create_table(str(tmp_path / "strict"), "id BIGINT, kind STRING NOT NULL", key=["id"])
+    source = "SELECT 1L id, if(id > 0, NULL, 'a') kind FROM range(2)"
+
+    with pytest.raises(fuse.SchemaError) as alone:
+        table.merge([{"id": 1, "kind": None}])
+    with pytest.raises(fuse.SchemaError) as in_tasks:
+        fuse_spark.merge(spark, table.stored.store.url, spark.sql(source))
+
+    assert in_tasks.value.args == alone.value.args
+    assert table.refresh().snapshot.row_count == 0
