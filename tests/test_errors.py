@@ -16,6 +16,8 @@ import fuse_index as fuse
 from fuse_index.cli.program import app, shell_command
 from fuse_index.errors import IndexFault
 from fuse_index.spark.failures import SQL_STATES
+from fuse_index.table.inspection.inspect import Inspect
+from fuse_index.table.maintenance import Maintenance
 from fuse_storage import EXTERNAL_ERROR, Advice, CodedError, CommitUnknown, Operation, Sentence, TableUrl, Words
 
 ROOT = Path(__file__).parents[1]
@@ -148,10 +150,11 @@ def operations() -> Iterator[tuple[str, str, list[str]]]:
 
 NAMED = {"Advice", "Operation", "storage.Advice", "storage.Operation"}
 OPERATIONS = list(operations())
+OWNERS = (fuse, fuse.Catalog, Maintenance, Inspect, fuse.Table)
 
 
 def test_operations_are_those_of_tables_and_catalogues() -> None:
-    there = {name: getattr(owner, name) for owner in (fuse, fuse.Catalog, fuse.Table) for name in dir(owner)}
+    there = {name: getattr(owner, name) for owner in OWNERS for name in dir(owner)}
 
     assert len(OPERATIONS) > 20
     for where, name, arguments in OPERATIONS:
