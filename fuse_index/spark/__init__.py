@@ -10,8 +10,9 @@ from fuse_storage import lazy_names
 if TYPE_CHECKING:
     from fuse_index.spark.explanations import Explanations, explain
     from fuse_index.spark.installation import install
-    from fuse_index.spark.jobs.dml import compact, delete, overwrite, recluster, tier, update
+    from fuse_index.spark.jobs.dml import delete, overwrite, update
     from fuse_index.spark.jobs.merge import merge
+    from fuse_index.spark.jobs.upkeep import compact, recluster, tier
     from fuse_index.spark.jobs.upsert import upsert, upserting
     from fuse_index.spark.jobs.views import introspect
     from fuse_index.spark.jobs.write import build_index, write

@@ -16,10 +16,6 @@ from fuse_index.table.maintenance import Maintenance
 
 JOBS = {"changing", "deleting", "merge_spec", "merging", "overwriting", "updating"}
 """Beginnings of statements that Spark's executors go on with; no user calls them."""
-UNDIVIDED = {
-    *(f"spark.{name}" for name in ("compact", "delete", "overwrite", "recluster", "tier", "update")),
-}
-"""Functions whose docstrings are whole paragraphs yet."""
 SECTIONS = re.compile(r"^(Args|Returns|Yields|Raises|Example):$", re.MULTILINE)
 
 
@@ -51,7 +47,7 @@ def sections(function: Callable[..., Any]) -> dict[str, str]:
     return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
 
 
-@pytest.mark.parametrize("name", sorted(FRONT.keys() - UNDIVIDED))
+@pytest.mark.parametrize("name", sorted(FRONT))
 def test_a_function_of_the_front_can_be_looked_up(name: str) -> None:
     function, found = FRONT[name], sections(FRONT[name])
     returned = str(inspect.signature(function).return_annotation)
@@ -69,18 +65,14 @@ def test_a_function_of_the_front_can_be_looked_up(name: str) -> None:
 def test_what_is_raised_is_known() -> None:
     raised = {
         error
-        for name in FRONT.keys() - UNDIVIDED
+        for name in FRONT
         for error in re.findall(r"^    (\w+): ", sections(FRONT[name]).get("Raises", ""), re.MULTILINE)
     }
 
     assert raised - set(fuse.__all__) == set()
 
 
-def test_no_function_is_left_out_that_has_sections() -> None:
-    assert [name for name in UNDIVIDED if name not in FRONT or "Example" in sections(FRONT[name])] == []
-
-
-@pytest.mark.parametrize("name", sorted(name for name in FRONT if name.startswith("spark.") and name not in UNDIVIDED))
+@pytest.mark.parametrize("name", sorted(name for name in FRONT if name.startswith("spark.")))
 def test_an_example_for_spark_is_python(name: str) -> None:
     """A session takes seconds, so that these are read and not run; the pages' examples are run."""
     tree = ast.parse(inspect.cleandoc(sections(FRONT[name])["Example"]))

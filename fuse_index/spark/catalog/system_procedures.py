@@ -14,7 +14,7 @@ from fuse_index.operations.recluster import DEFAULT_PASSES
 from fuse_index.spark.catalog.procedures import Parameter, Procedure, ProcedureCall
 from fuse_index.spark.catalog.table_names import is_place
 from fuse_index.spark.explanations import explain_query
-from fuse_index.spark.jobs import dml
+from fuse_index.spark.jobs import upkeep
 from fuse_index.spark.jobs.write import build_index
 from fuse_index.table.arguments import parse_time_or_duration
 from fuse_index.table.open import attach
@@ -70,17 +70,17 @@ def _verify_index(call: ProcedureCall) -> pa.Table:
 
 
 def _compact(call: ProcedureCall) -> pa.Table:
-    dml.compact(call.spark, call.reference().url, **call.job())
+    upkeep.compact(call.spark, call.reference().url, **call.job())
     return _snapshot(call.table())
 
 
 def _tier(call: ProcedureCall) -> pa.Table:
-    dml.tier(call.spark, call.reference().url, call["min_age"], **call.job())
+    upkeep.tier(call.spark, call.reference().url, call["min_age"], **call.job())
     return _snapshot(call.table())
 
 
 def _recluster(call: ProcedureCall) -> pa.Table:
-    dml.recluster(call.spark, call.reference().url, passes=call["passes"], **call.job())
+    upkeep.recluster(call.spark, call.reference().url, passes=call["passes"], **call.job())
     return _snapshot(call.table())
 
 

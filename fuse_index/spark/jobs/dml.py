@@ -1,4 +1,4 @@
-"""Rows deleted, updated and overwritten, and blocks compacted and reclustered, by all executors.
+"""Rows deleted, updated and overwritten by all executors, and the loop that all jobs share.
 
 The blocks in question are found where the table is planned, rewritten in tasks, and committed at once. On classic
 sessions and on Connect. Conditions mean what they mean in the session: its time zone, ANSI mode and case sensitivity.
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
-from datetime import timedelta
+from dataclasses import astuple, dataclass
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -19,17 +17,8 @@ import pyarrow as pa
 from fuse_index.after_commit import after_commit
 from fuse_index.indexes.builder import recorded_warnings
 from fuse_index.indexes.registry import Host, PluginWarning
-from fuse_index.operations.compact import start_compaction
 from fuse_index.operations.dml_job import DmlJob
-from fuse_index.operations.recluster import (
-    DEFAULT_PASSES,
-    DEFAULT_STEP_BLOCKS,
-    DEFAULT_STEP_BYTES,
-    ReclusterCallback,
-    ReclusterStep,
-    recluster_steps,
-    start_reclustering,
-)
+from fuse_index.operations.recluster import recluster_steps
 from fuse_index.operations.rewrite_job import RewriteJob, RewriteOutcome, RewriteTask
 from fuse_index.operations.row_edits import stage_rows
 from fuse_index.predicate import Context
@@ -43,7 +32,6 @@ from fuse_index.spark.source.task_rows import RowWrite, TaskRows
 from fuse_index.spark.workers import map_in_workers
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.table import Table
-from fuse_index.table.tier import start_tiering
 from fuse_storage import StagedSegment
 
 if TYPE_CHECKING:
@@ -75,9 +63,25 @@ class DmlTarget:
 def delete(
     spark: SparkSession, url: str, where: str, *, branch: str = "main", host: Host | None = None, **store: str
 ) -> None:
-    """Delete the rows that the condition is true on; see ``Table.delete``.
+    """Delete the rows that the condition is true on, as ``Table.delete`` does, by all executors.
 
     With a primary key that method does it, in the driver.
+
+    Args:
+        spark: A session, classic or Connect.
+        url: Where the table is.
+        where: A condition in Spark SQL, as it is meant in the session.
+        branch: Which branch.
+        host: Index kinds and functions; by default what is installed where the table is planned.
+        store: Options of the object store.
+
+    Raises:
+        FuseIndexError: As ``Table.delete`` raises.
+        Conflict: Others changed such rows meanwhile, or added some.
+        StorageError: The store fails.
+
+    Example:
+        fuse_spark.delete(spark, "/data/orders", "day < '2026-01-01'")
     """
     to = DmlTarget.for_session(spark, url, branch, host, store)
     _change(spark, to, lambda table: table.deleting(where), lambda table: table.delete(where))
@@ -94,9 +98,26 @@ def update(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Give columns other values in the rows that the condition is true on; see ``Table.update``.
+    """Give columns other values in the rows that the condition is true on, as ``Table.update`` does, by all executors.
 
     With a primary key that method does it, in the driver.
+
+    Args:
+        spark: A session, classic or Connect.
+        url: Where the table is.
+        where: A condition in Spark SQL, as it is meant in the session; None for all rows.
+        set: As for ``Table.update``.
+        branch: Which branch.
+        host: Index kinds and functions; by default what is installed where the table is planned.
+        store: Options of the object store.
+
+    Raises:
+        FuseIndexError: As ``Table.update`` raises.
+        Conflict: Others changed such rows meanwhile, or added some.
+        StorageError: The store fails.
+
+    Example:
+        fuse_spark.update(spark, "/data/orders", "id = 7", {"price": "price * 2"})
     """
     to = DmlTarget.for_session(spark, url, branch, host, store)
     _change(spark, to, lambda table: table.updating(where, set), lambda table: table.update(where, set))
@@ -114,7 +135,27 @@ def overwrite(
     host: Host | None = None,
     **store: str,
 ) -> None:
-    """Replace the rows that the condition is true on, by default all, with ``rows``; see ``Table.overwrite``."""
+    """Replace rows by those of a DataFrame, as ``Table.overwrite`` does, by all executors.
+
+    Args:
+        spark: A session, classic or Connect.
+        url: Where the table is.
+        rows: The rows that come.
+        where: The rows that go: those on which this condition is true, by default all. It must be true on all that
+            come.
+        merge_schema: As for ``Table.overwrite``.
+        branch: Which branch.
+        host: Index kinds and functions; by default what is installed where the table is planned.
+        store: Options of the object store.
+
+    Raises:
+        FuseIndexError: As ``Table.overwrite`` raises.
+        Conflict: Others changed such rows meanwhile, or added some.
+        StorageError: The store fails.
+
+    Example:
+        fuse_spark.overwrite(spark, "/data/orders", spark.table("staging.orders"), "day = '2026-01-01'")
+    """
     to, merged = DmlTarget.for_session(spark, url, branch, host, store), None
     if merge_schema:
         merged = all_nullable(to_arrow_schema(rows.schema))
@@ -157,58 +198,6 @@ def map_tasks(rows: DataFrame, write: Callable[[Iterator[pa.RecordBatch]], Seale
     if is_on_driver(numbered):
         return [write(iter(numbered.toArrow().rename_columns(rows.columns).to_batches()))]
     return collect_answers(map_in_workers(numbered, _write_task(write, rows.columns), ANSWER_SCHEMA))
-
-
-@check_arguments
-def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
-    """Join small blocks and segments; see ``Maintenance.compact``."""
-    to = DmlTarget.for_session(spark, url, branch, host, store)
-    run_dml_job(spark, lambda: start_compaction(to.open()), to.task_count)
-
-
-@check_arguments
-def tier(
-    spark: SparkSession,
-    url: str,
-    min_age: timedelta | str | None = None,
-    *,
-    branch: str = "main",
-    host: Host | None = None,
-    **store: str,
-) -> None:
-    """Move hot rows, or those older than ``min_age``, into sorted, indexed blocks; see ``Maintenance.tier``."""
-    to = DmlTarget.for_session(spark, url, branch, host, store)
-    run_dml_job(spark, lambda: start_tiering(to.open(), min_age), to.task_count)
-
-
-@check_arguments
-def recluster(
-    spark: SparkSession,
-    url: str,
-    depth: int = 2,
-    step_blocks: int = DEFAULT_STEP_BLOCKS,
-    step_bytes: int = DEFAULT_STEP_BYTES,
-    passes: int = DEFAULT_PASSES,
-    progress: ReclusterCallback | None = None,
-    *,
-    branch: str = "main",
-    host: Host | None = None,
-    **store: str,
-) -> None:
-    """Sort blocks that overlap by the clustering key; see ``Maintenance.recluster``.
-
-    Each task sorts a group of blocks that has none in common with another's, and the groups of a round are one commit.
-    So executors need the memory of a step for each task that they run at a time.
-    """
-    to, numbers = DmlTarget.for_session(spark, url, branch, host, store), count(1)
-
-    def report(steps: Sequence[Sequence[int]]) -> None:
-        for step in steps:
-            if progress is not None:
-                progress(replace(ReclusterStep(*step), number=next(numbers)))
-
-    bounds = depth, step_blocks, step_bytes, passes
-    run_dml_job(spark, lambda: start_reclustering(to.open(), *bounds), task_slots(spark), report)
 
 
 _Plan = tuple[Sealed[_Job], list[Sealed[RewriteTask]] | None]
