@@ -10,13 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_storage import Schema
+from tests.spark.class_archive import jvm_options
 from tests.spark.plain import FILES, Judge, by_id, read, rows, write
 
-# These JVMs live for a minute and mostly warm up: the plain compiler and collector halve their CPU time, and room for
-# classes and new objects saves a third of what collecting them takes.
-os.environ.setdefault(
-    "JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:NewRatio=1"
-)
+os.environ.setdefault("JDK_JAVA_OPTIONS", jvm_options())
 # Python workers, of these JVMs and of their executors, are forked with their imports done.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(Path(__file__).parent / "python_path"), *filter(None, [os.environ.get("PYTHONPATH")])]
