@@ -22,6 +22,9 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 # that is 0.3 s in place of 1.2 for each kind of worker.
 DROP_ARCHIVE = rm -f $(@D)/lib/python*/site-packages/pyspark/python/lib/pyspark.zip
 PYTEST_SPARK := -m pytest tests/spark -p no:xdist --durations=10
+# Half of what Spark's JVMs do until their first query is to load classes: tests take them from an archive in the environment.
+# On the oldest Spark too few JVMs are started to pay for one.
+CLASSES := spark-classes.jsa
 
 # Spark takes whatever `python3` is on the PATH for its workers, unless told; and ours must be this one.
 export PYSPARK_PYTHON := $(abspath $(RUN)/python)
@@ -33,14 +36,15 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help
 help:  ## List the commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
 
 .PHONY: demo
 demo: $(VENV)/.demo  ## Write real flights through Spark, index them, and see which blocks each query skips
 	@$(RUN)/python -m benchmarks.demo
 
-# Spark's tests wait more than they compute, so all three run at once; each one's output is printed when it is through.
-TOGETHER := -j 3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+# Spark's tests wait more than they compute, so all three run at once; a line is printed when it ends, with the suite's name before it.
+TOGETHER := -j 3
+NAMED = 2>&1 | sed -u 's/^/[$@] /'
 
 # Runs that share a folder for their files get in each other's way when they delete those of former runs.
 ALONE = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && PYTEST_DEBUG_TEMPROOT=$$folder
@@ -53,6 +57,19 @@ test: install  ## All tests, Spark's on the newest and the oldest supported Spar
 .PHONY: install
 install: | java python
 	@$(MAKE) --no-print-directory -j 2 $(VENV)/.dev $(VENV_OLDEST)/.dev
+
+.PHONY: test-quick
+test-quick: $(VENV)/.dev  ## The tests of storage, index kinds, the command line and the house: no Spark, so no Java
+	@$(ALONE) $(RUN)/python -m pytest tests/test_house.py tests/storage tests/plugins tests/cli -n 2 --dist worksteal
+
+# A room is a folder with tests, whichever it lies in: "catalog" is one of storage and one of Spark.
+ROOMS = $(sort $(dir $(shell find tests -name 'test_*.py')))
+
+.PHONY: check-room
+check-room: $(VENV)/.dev  ## The tests of one room, for the inner loop; ROOM=commit ARGS="-k rebase"
+	@folders="$(filter %/$(ROOM)/,$(ROOMS))"; \
+	[ -n "$(ROOM)" ] && [ -n "$$folders" ] || { echo "Name a room: make check-room ROOM=commit; rooms are $(sort $(notdir $(ROOMS:/=)))." >&2; exit 1; }; \
+	$(ALONE) $(RUN)/python -m pytest -q -p no:xdist $$folders $(ARGS)
 
 # Lint takes one processor for a minute, and so goes beside the tests.
 .PHONY: check
@@ -99,17 +116,22 @@ lint-java: $(VENV)/.dev $(VENV_OLDEST)/.dev
 # Spark's tests on the newest Spark are the longest, one after the other: the others take what these leave of the processors.
 .PHONY: test-fast
 test-fast: $(VENV)/.dev
-	$(ALONE) nice -n 5 $(RUN)/python -m pytest --ignore tests/spark -n 2 --dist worksteal
+	@$(ALONE) nice -n 5 $(RUN)/python -m pytest --ignore tests/spark -n 2 --dist worksteal $(NAMED)
 
 .PHONY: test-spark
-test-spark: $(VENV)/.dev
-	$(ALONE) $(RUN)/python $(PYTEST_SPARK)
+test-spark: $(VENV)/.dev $(VENV)/$(CLASSES)
+	@$(ALONE) $(RUN)/python $(PYTEST_SPARK) $(NAMED)
 
 .PHONY: test-spark-oldest
 test-spark-oldest: export PYSPARK_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
 test-spark-oldest: export PYSPARK_DRIVER_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
 test-spark-oldest: $(VENV_OLDEST)/.dev
-	$(ALONE) nice -n 2 $(VENV_OLDEST)/bin/python $(PYTEST_SPARK) tests/index/export -m "$(if $(filter 1,$(EFFORT)),not any_spark)"
+	@$(ALONE) nice -n 2 $(VENV_OLDEST)/bin/python $(PYTEST_SPARK) tests/index/export -m "$(if $(filter 1,$(EFFORT)),not any_spark)" $(NAMED)
+
+$(VENV)/$(CLASSES): $(VENV)/.dev
+	@echo "Writing $@ (once)"
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	{ $(RUN)/python -m tests.spark.class_archive "$$folder" >"$$folder/log" 2>&1 || { cat "$$folder/log" >&2; exit 1; }; }
 
 # Said before anything is installed: a newcomer should not download Spark to learn that Java is missing.
 .PHONY: java

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fuse_index
+from tests.spark import class_archive
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -75,7 +77,39 @@ def test_an_old_python_is_said_in_one_sentence(tmp_path):
 def test_help_lists_what_the_readme_and_ci_use():
     listed = re.findall(r"^  make (\S+) ", make("help").stdout, re.MULTILINE)
 
-    assert listed == ["help", "demo", "test", "check", "bench", "soak", "hostile"]
+    assert listed == ["help", "demo", "test", "test-quick", "check-room", "check", "bench", "soak", "hostile"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no archive" * 1000])
+def test_a_java_starts_without_a_word_where_its_archive_of_classes_is_missing_or_damaged(
+    content, tmp_path, monkeypatch
+):
+    archive = tmp_path / "an archive.jsa"
+    if content is not None:
+        archive.write_bytes(content)
+    monkeypatch.setattr(class_archive, "ARCHIVE", archive)
+    program = f"{os.environ['JAVA_HOME']}/bin/java" if "JAVA_HOME" in os.environ else "java"
+
+    options = class_archive.jvm_options()
+    run = subprocess.run([program, *shlex.split(options), "-version"], capture_output=True, text=True, check=True)
+
+    assert run.stdout == ""
+    assert " version " in run.stderr.splitlines()[0]
+    assert (str(archive) in options) == (content is not None)
+
+
+@pytest.mark.parametrize("room", ["nowhere", "golden", ""])
+def test_a_room_without_tests_is_refused_with_the_names_of_those_that_have_some(room, tmp_path):
+    (tmp_path / ".dev").touch()
+
+    refused = make("check-room", f"VENV={tmp_path}", "-o", f"{tmp_path}/.dev", f"ROOM={room}")
+
+    assert refused.returncode != 0
+    (line,) = said(refused)
+    start, _, rooms = line.removesuffix(".").partition("; rooms are ")
+    assert start == "Name a room: make check-room ROOM=commit"
+    assert {"commit", "catalog", "spark", "native", "cli"} <= set(rooms.split())
+    assert "golden" not in rooms.split()
 
 
 def test_every_pin_is_exact_and_names_no_place_to_get_it_from():
