@@ -180,7 +180,7 @@ def test_rows_that_it_would_have_matched_are_a_conflict(
     sql_spark: SparkSession, table: fuse.Table, tmp_path: Path, on: str, clauses: str
 ) -> None:
     change_during(sql_spark, table, tmp_path, {"id": 4 if "<" in on else 7, "code": "c16", "n": -5})
-    with pytest.raises(AnalysisException, match=r"Conflict: rows that this merge has not seen"):
+    with pytest.raises(AnalysisException, match=r"FUSE_CONFLICT. rows that this merge has not seen"):
         merge(sql_spark, table, SLOW, on, clauses)
 
     assert sorted(table.refresh().scan().to_arrow()["n"].to_pylist()) == [-5, *range(BLOCKS * ROWS)]
@@ -192,5 +192,5 @@ def test_a_source_that_reads_the_table_itself_minds_every_row(
 ) -> None:
     change_during(sql_spark, table, tmp_path, {"id": 100, "code": "c16", "n": 100})
     own = f"SELECT max(id) - 32 AS id, 'c16' AS code, -1 AS n FROM fuse.`{table.stored.store.url}`"
-    with pytest.raises(AnalysisException, match=r"Conflict: rows that this merge has not seen"):
+    with pytest.raises(AnalysisException, match=r"FUSE_CONFLICT. rows that this merge has not seen"):
         merge(sql_spark, table, f"SELECT * FROM ({own}) WHERE meanwhile(id)", "t.id = s.id", UPDATE)

@@ -99,7 +99,7 @@ def test_a_statement_that_somebody_else_came_before_is_told(
 ) -> None:
     statement, change = CONFLICTS[case]
     meanwhile(change)
-    with pytest.raises(AnalysisException, match=r"Conflict: rows that this .* by .*: read"):
+    with pytest.raises(AnalysisException, match=r"FUSE_CONFLICT. rows that this .* by .*: read"):
         sql_spark.sql(statement.replace("$T", f"fuse.`{url}`"))
 
     assert ids(url) == ([*range(20), 100] if change is add_100 else [i for i in range(20) if i != 7])
