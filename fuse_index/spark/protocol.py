@@ -5,11 +5,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from fuse_index.operations.merge_match import MAX_KEYS_IN_PREDICATE
+from fuse_index.predicate import Context
 from fuse_index.sql.call_markers import CALL_MARK_PREFIX
+from fuse_index.sql.catalyst_terms import CatalystTree
 
 MAX_KEYS: Final = MAX_KEYS_IN_PREDICATE
 """Keys of a join or a MERGE beyond which nobody asks about them one by one: nearly every block has one of so many."""
@@ -43,3 +49,72 @@ class Change(StrEnum):
     MERGE = "merge"
     INSERT_UNMATCHED = "insert unmatched"
     """The inserts of a MERGE that does nothing else."""
+
+
+class SnapshotQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="question"):
+    """What a planner is asked about a snapshot of a table that its session was given."""
+
+    url: str
+    snapshot: str
+    """The key of a state, as ``state_key`` gives it."""
+
+
+class Refresh(SnapshotQuestion, tag="refresh", frozen=True, kw_only=True):
+    """Which is the newest snapshot of the branch, if it is not this one?"""
+
+    branch: str
+
+
+class ScanQuestion(SnapshotQuestion, frozen=True, kw_only=True):
+    """What a planner is asked about rows of a snapshot: those that all filters are true on."""
+
+    mode: str
+    context: Context
+    filters: list[CatalystTree]
+    top: Mapping[str, Any] | None = None
+    """The first rows that are wanted, as ``TopRule.java`` writes it; None: all."""
+
+    def plan_key(self) -> str:
+        """What two questions have in common whose plans are the same."""
+        return json.dumps([self.url, self.snapshot, self.mode, str(self.context), self.filters, self.top])
+
+
+class Prune(ScanQuestion, tag="prune", frozen=True):
+    """Which blocks may hold the rows?"""
+
+
+class ReadRows(ScanQuestion, tag="read rows", frozen=True, kw_only=True):
+    """Which are the rows? Others may be among them, unless ``exact``."""
+
+    columns: list[str]
+    exact: bool
+    max_bytes: int
+    seconds: float
+
+
+class EstimateColumns(ScanQuestion, tag="estimate columns", frozen=True, kw_only=True):
+    """What may an optimizer know of columns in blocks that may hold the rows?"""
+
+    columns: list[str]
+
+
+class JoinKeys(ScanQuestion, tag="join keys", frozen=True, kw_only=True):
+    """May values that a join finds for terms leave out blocks?"""
+
+    keys: list[CatalystTree]
+
+
+class AnswerAggregate(ScanQuestion, tag="answer aggregate", frozen=True, kw_only=True):
+    """What is known of aggregates of the rows, without reading any?"""
+
+    groups: list[CatalystTree]
+    aggregates: list[Mapping[str, Any]]
+
+
+Question = Prune | ReadRows | EstimateColumns | JoinKeys | AnswerAggregate | Refresh
+
+
+def decode_question(text: str) -> Question:
+    """The question that the JVM wrote. Raises msgspec.ValidationError, which names the member, for any other text."""
+    # Metadata of columns, which trees have, may hold numbers that only Python's own reader takes.
+    return msgspec.convert(json.loads(text), Question)  # type: ignore[no-any-return]

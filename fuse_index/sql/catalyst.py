@@ -105,9 +105,9 @@ def decode_catalyst_term(tree: CatalystTree, schema: Schema, context: Context) -
 
 
 def decode_aggregation(
-    request: Mapping[str, Any], schema: Schema, context: Context
+    groups: Sequence[CatalystTree], aggregates: Sequence[Mapping[str, Any]], schema: Schema, context: Context
 ) -> tuple[Aggregation, tuple[bool, ...]]:
-    """The aggregation that a request asks for; and which aggregates are *unscaled*.
+    """The aggregation of these groups, as ``AggregateQuery.java`` writes both; and which aggregates are *unscaled*.
 
     Those Spark computes of decimals' digits, as integers. Raises UnsupportedAggregate, which says why.
     """
@@ -122,9 +122,9 @@ def decode_aggregation(
     def argument(tree: CatalystTree) -> Term:
         return canonical_term(read_term(reader, tree), context)
 
-    groups = tuple(fold_term(read_term(group_reader, tree), context) for tree in request["groups"])
-    read = [_aggregate(found, argument) for found in request["aggregates"]]
-    asked = Aggregation(groups, tuple(aggregate for aggregate, _ in read))
+    terms = tuple(fold_term(read_term(group_reader, tree), context) for tree in groups)
+    read = [_aggregate(found, argument) for found in aggregates]
+    asked = Aggregation(terms, tuple(aggregate for aggregate, _ in read))
     asked.check()
     return asked, tuple(unscaled for _, unscaled in read)
 

@@ -1,7 +1,7 @@
 """Plain Parquet files read through the native scan, with a judge that tests tell what to say."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,6 +18,7 @@ from fuse_index.spark.native.file_listing import ListedFiles, pack_file_listing
 from fuse_index.spark.native.planner_callback import AggregateReply, PlannerCallback, PruneReply, RefreshReply
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 from fuse_index.spark.native.request_server import serve_requests
+from fuse_index.spark.protocol import AnswerAggregate, EstimateColumns, JoinKeys, Prune, Refresh
 from fuse_storage import Schema
 
 Tree = dict[str, Any]
@@ -31,26 +32,26 @@ class Judge:
     def __init__(self, say: Say) -> None:
         self.say = say
         self.asked: list[list[Tree]] = []
-        self.questions: list[Mapping[str, Any]] = []
+        self.questions: list[Prune] = []
         self.threads: set[int] = set()
         self.next: RefreshReply | Exception | None = None
 
-    def prune_blocks(self, question: Mapping[str, Any]) -> PruneReply:
+    def prune_blocks(self, question: Prune) -> PruneReply:
         self.threads.add(threading.get_ident())
         self.questions.append(question)
-        self.asked.append(question["filters"])
-        return PruneReply(self.say(question["filters"]), NOTHING)
+        self.asked.append(question.filters)
+        return PruneReply(self.say(question.filters), NOTHING)
 
-    def answer_aggregate(self, question: Mapping[str, Any]) -> AggregateReply:
-        return AggregateReply(self.say(question["filters"]), None, NOTHING)
+    def answer_aggregate(self, question: AnswerAggregate) -> AggregateReply:
+        return AggregateReply(self.say(question.filters), None, NOTHING)
 
-    def column_statistics(self, question: Mapping[str, Any]) -> dict[str, ColumnEstimate]:
+    def column_statistics(self, question: EstimateColumns) -> dict[str, ColumnEstimate]:
         return {}
 
-    def may_prune_by_keys(self, question: Mapping[str, Any]) -> list[bool]:
-        return [True] * len(question["keys"])
+    def may_prune_by_keys(self, question: JoinKeys) -> list[bool]:
+        return [True] * len(question.keys)
 
-    def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
+    def refresh_snapshot(self, question: Refresh) -> RefreshReply | None:
         if isinstance(self.next, Exception):
             raise self.next
         return self.next

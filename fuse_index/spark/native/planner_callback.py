@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from math import inf
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,17 @@ from fuse_index.errors import FuseIndexError, InputError
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.spark.native.column_estimates import ColumnEstimate
 from fuse_index.spark.native.lru_cache import LruCache
-from fuse_index.spark.protocol import DOUBTFUL_SECONDS
+from fuse_index.spark.protocol import (
+    DOUBTFUL_SECONDS,
+    AnswerAggregate,
+    EstimateColumns,
+    JoinKeys,
+    Prune,
+    Question,
+    ReadRows,
+    Refresh,
+    decode_question,
+)
 from fuse_storage import StorageError
 
 _logger = logging.getLogger("fuse_index.spark")
@@ -80,39 +90,36 @@ class LeftToExecutors(InputError):
 
 
 class Planner(Protocol):
-    """The service behind the endpoint: it knows tables. All may raise, take long, and run on several threads at once.
+    """The service behind the endpoint, which knows tables.
 
-    ``request`` is the JSON that ``TableSnapshot.java`` begins: url, snapshot, mode, context, filters.
+    All methods may raise, take long, and run on several threads at once.
     """
 
-    def prune_blocks(self, request: Mapping[str, Any]) -> PruneReply:
+    def prune_blocks(self, request: Prune) -> PruneReply:
         """Which blocks may hold rows that the filters are true on."""
         ...
 
-    def answer_aggregate(self, request: Mapping[str, Any]) -> AggregateReply:
-        """What is known of an aggregate; raises nothing for what is not known.
-
-        ``request`` also has ``groups`` and ``aggregates``: typed trees, as the filters are.
-        """
+    def answer_aggregate(self, request: AnswerAggregate) -> AggregateReply:
+        """What is known of an aggregate; raises nothing for what is not known."""
         ...
 
-    def read_rows(self, request: Mapping[str, Any]) -> bytes:
-        """The rows on which the filters are true, as an Arrow stream of the ``columns`` that the request names, too.
+    def read_rows(self, request: ReadRows) -> bytes:
+        """The rows on which the filters are true, as an Arrow stream of the columns that the request names.
 
         Others may be among them. Raises LeftToExecutors beyond ``max_bytes`` and ``seconds``.
         """
         ...
 
-    def column_statistics(self, request: Mapping[str, Any]) -> Mapping[str, ColumnEstimate]:
-        """For each column of ``statistics`` what an optimizer may know of it in the blocks that the filters leave."""
+    def column_statistics(self, request: EstimateColumns) -> Mapping[str, ColumnEstimate]:
+        """For each column what an optimizer may know of it in the blocks that the filters leave."""
         ...
 
-    def may_prune_by_keys(self, request: Mapping[str, Any]) -> Sequence[bool]:
-        """For each term of ``keys``: whether blocks may be left out by the values that a join finds for it."""
+    def may_prune_by_keys(self, request: JoinKeys) -> Sequence[bool]:
+        """For each term: whether blocks may be left out by the values that a join finds for it."""
         ...
 
-    def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
-        """The head of the branch; None if that is ``snapshot``. Raises if the schema is another one by now."""
+    def refresh_snapshot(self, request: Refresh) -> RefreshReply | None:
+        """The head of the branch; None if the request has it. Raises if the schema is another one by now."""
         ...
 
 
@@ -150,38 +157,41 @@ class PlannerCallback:
 
     def explain(self, request: str) -> Explanation:
         """The explanation of a reply, from the memo if it is still there. Raises what the planner raises."""
-        return self._cached_reply(request, json.loads(request))[1]
+        question = decode_question(request)
+        if not isinstance(question, Prune | AnswerAggregate):
+            raise InputError(f"{type(question).__name__} has no explanation")
+        return self._explained_reply(request, question)[1]
 
     def _reply(self, text: str) -> bytes:
-        request = json.loads(text)
-        if "refresh" in request:
-            return _encode_refresh_reply(
-                self._planner.refresh_snapshot(request["url"], request["branch"], request["refresh"])
-            )
-        if "columns" in request:
-            return b"\1" + self._planner.read_rows(request)
-        if "statistics" in request:
-            columns = self._planner.column_statistics(request)
-            return b"\1" + json.dumps({name: asdict(estimate) for name, estimate in columns.items()}).encode()
-        if "keys" in request:
-            # Who said no may have had no time: it costs little to ask again.
-            return self._keys.get(
-                text,
-                lambda: b"\1" + bytes(self._planner.may_prune_by_keys(request)),
-                lambda reply: inf if all(reply) else self.FAULTY_REPLY_SECONDS,
-            )
-        return self._cached_reply(text, request)[0]
+        question: Question = decode_question(text)
+        match question:
+            case Prune() | AnswerAggregate():
+                return self._explained_reply(text, question)[0]
+            case ReadRows():
+                return b"\1" + self._planner.read_rows(question)
+            case EstimateColumns():
+                columns = self._planner.column_statistics(question)
+                return b"\1" + json.dumps({name: asdict(estimate) for name, estimate in columns.items()}).encode()
+            case JoinKeys():
+                # Who said no may have had no time: it costs little to ask again.
+                return self._keys.get(
+                    text,
+                    lambda: b"\1" + bytes(self._planner.may_prune_by_keys(question)),
+                    lambda reply: inf if all(reply) else self.FAULTY_REPLY_SECONDS,
+                )
+            case Refresh():
+                return _encode_refresh_reply(self._planner.refresh_snapshot(question))
 
-    def _cached_reply(self, text: str, request: Mapping[str, Any]) -> tuple[bytes, Explanation]:
+    def _explained_reply(self, text: str, question: Prune | AnswerAggregate) -> tuple[bytes, Explanation]:
         name = text if len(text) <= _MAX_TEXT_KEY else sha256(text.encode()).hexdigest()
-        if "aggregates" in request:
+        if isinstance(question, AnswerAggregate):
             return self._aggregates.get(
                 name,
-                lambda: _encode_aggregate_reply(self._planner.answer_aggregate(request)),
+                lambda: _encode_aggregate_reply(self._planner.answer_aggregate(question)),
                 self._reply_ttl_seconds,
             )
         return self._prunings.get(
-            name, lambda: _encode_prune_reply(self._planner.prune_blocks(request)), self._reply_ttl_seconds
+            name, lambda: _encode_prune_reply(self._planner.prune_blocks(question)), self._reply_ttl_seconds
         )
 
     def _reply_ttl_seconds(self, reply: tuple[bytes, Explanation]) -> float:

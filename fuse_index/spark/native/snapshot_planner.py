@@ -5,7 +5,6 @@ In: requests with typed trees of Catalyst. Out: masks of blocks, aggregate state
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -42,6 +41,7 @@ from fuse_index.spark.native.lru_cache import LruCache
 from fuse_index.spark.native.planner_callback import AggregateReply, PruneReply, RefreshReply
 from fuse_index.spark.native.top_rows import decode_top_rows, keep_top_rows
 from fuse_index.spark.native.zone_ranges import partial_ranges
+from fuse_index.spark.protocol import AnswerAggregate, EstimateColumns, JoinKeys, Prune, ReadRows, Refresh, ScanQuestion
 from fuse_index.sql.catalyst import decode_aggregation, decode_catalyst_term, decode_filter
 from fuse_index.sql.catalyst_terms import CatalystTree
 from fuse_index.table.table import Table
@@ -121,44 +121,44 @@ class SnapshotPlanner:
         self._open_tables.put((table.store.url, state_key(table)), table)
         return self._listing(table)
 
-    def prune_blocks(self, request: Mapping[str, Any]) -> PruneReply:
+    def prune_blocks(self, request: Prune) -> PruneReply:
         plan, engine = self._plan(request)
         if np.count_nonzero(plan.zones) <= self.MAX_SMALL_PLAN_ZONES:
-            self._small_plans.put(_plan_key(request), (plan, engine))
+            self._small_plans.put(request.plan_key(), (plan, engine))
         rows = certain_row_count(plan), named_row_count(plan)
         return PruneReply(plan.block_mask, plan.explanation, partial_ranges(plan), *rows)
 
-    def read_rows(self, request: Mapping[str, Any]) -> bytes:
-        plan, engine = self._small_plans.get(_plan_key(request), lambda: self._plan(request))
-        bounds = RowBounds(request["max_bytes"], request["seconds"], request["exact"])
-        return read_rows(plan, request["columns"], engine.functions, bounds)
+    def read_rows(self, request: ReadRows) -> bytes:
+        plan, engine = self._small_plans.get(request.plan_key(), lambda: self._plan(request))
+        bounds = RowBounds(request.max_bytes, request.seconds, request.exact)
+        return read_rows(plan, request.columns, engine.functions, bounds)
 
-    def column_statistics(self, request: Mapping[str, Any]) -> dict[str, ColumnEstimate]:
-        plan, _ = self._small_plans.get(_plan_key(request), lambda: self._plan(request))
+    def column_statistics(self, request: EstimateColumns) -> dict[str, ColumnEstimate]:
+        plan, _ = self._small_plans.get(request.plan_key(), lambda: self._plan(request))
         left = np.flatnonzero(plan.block_mask[plan.blocks.ordinals])
-        return estimate_columns(plan.blocks.take(left), request["statistics"])
+        return estimate_columns(plan.blocks.take(left), request.columns)
 
-    def may_prune_by_keys(self, request: Mapping[str, Any]) -> list[bool]:
+    def may_prune_by_keys(self, request: JoinKeys) -> list[bool]:
         table, _, engine = self._decode(request)
-        terms = [_term_or_none(tree, table, engine.context) for tree in request["keys"]]
+        terms = [_term_or_none(tree, table, engine.context) for tree in request.keys]
         return [term is not None and may_prune_by_keys(table, term, engine) for term in terms]
 
-    def _plan(self, request: Mapping[str, Any]) -> tuple[ScanPlan[BlockFrame], Engine]:
+    def _plan(self, request: ScanQuestion) -> tuple[ScanPlan[BlockFrame], Engine]:
         """What the filters have to read, and the first rows alone where no more are wanted."""
         table, predicate, engine = self._decode(request)
-        indexes = request["mode"] == INDEXED_MODE
+        indexes = request.mode == INDEXED_MODE
         plan = plan_scan(table, predicate, engine, indexes=indexes)
-        top = decode_top_rows(request["top"], table.snapshot.schema, engine.context) if request.get("top") else None
+        top = decode_top_rows(request.top, table.snapshot.schema, engine.context) if request.top else None
         if top is not None and indexes:
             plan = keep_top_rows(plan, top)
         return plan, engine
 
-    def answer_aggregate(self, request: Mapping[str, Any]) -> AggregateReply:
+    def answer_aggregate(self, request: AnswerAggregate) -> AggregateReply:
         """What indexes and statistics know of an aggregate; why not, where that is nothing."""
         table, predicate, engine = self._decode(request)
-        indexes = request["mode"] == INDEXED_MODE
+        indexes, schema = request.mode == INDEXED_MODE, table.snapshot.schema
         try:
-            aggregation, unscaled = decode_aggregation(request, table.snapshot.schema, engine.context)
+            aggregation, unscaled = decode_aggregation(request.groups, request.aggregates, schema, engine.context)
             plan = plan_aggregate(table, aggregation, predicate, engine, indexes=indexes)
         except (UnsupportedAggregate, OpaqueError) as refusal:
             scan_plan = plan_scan(table, predicate, engine, indexes=indexes)
@@ -197,19 +197,20 @@ class SnapshotPlanner:
         predicate = None if filters is None else decode_filter(filters, schema, context)
         return Table(stored, self._host, context), predicate, step
 
-    def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> RefreshReply | None:
-        head = StoredTable.open(url, branch=branch, options=self._location(url).options)
-        if head.snapshot.id == snapshot:
+    def refresh_snapshot(self, request: Refresh) -> RefreshReply | None:
+        url = request.url
+        head = StoredTable.open(url, branch=request.branch, options=self._location(url).options)
+        if head.snapshot.id == request.snapshot:
             return None
-        if head.snapshot.schema.fields != self._table(url, snapshot).snapshot.schema.fields:
+        if head.snapshot.schema.fields != self._table(url, request.snapshot).snapshot.schema.fields:
             raise SchemaError(f"the schema of {url} has changed since this DataFrame was made: read the table again")
         return RefreshReply(head.snapshot.id, self.register_state(head))
 
-    def _decode(self, request: Mapping[str, Any]) -> tuple[StoredTable, Predicate | None, Engine]:
+    def _decode(self, request: ScanQuestion) -> tuple[StoredTable, Predicate | None, Engine]:
         """The snapshot that a request is about, its filters, and what decides what they mean."""
-        table = self._table(request["url"], request["snapshot"])
-        context = Context(**request["context"])
-        predicate = decode_filter(request["filters"], table.snapshot.schema, context) if request["filters"] else None
+        table = self._table(request.url, request.snapshot)
+        filters, context = request.filters, request.context
+        predicate = decode_filter(filters, table.snapshot.schema, context) if filters else None
         return table, predicate, Engine(self._host, context)
 
     def _table(self, url: str, snapshot: str) -> StoredTable:
@@ -250,11 +251,6 @@ def _forgotten(url: str) -> SchemaChange:
     raise InputError(
         f"too many statements since then give tables other columns, and that on {url} is forgotten: repeat it"
     )
-
-
-def _plan_key(request: Mapping[str, Any]) -> str:
-    """What two requests have in common whose plans are the same."""
-    return json.dumps([request.get(part) for part in ("url", "snapshot", "mode", "context", "filters", "top")])
 
 
 def _unanswered(block_mask: npt.NDArray[np.bool_], explanation: Explanation, vote: Vote) -> AggregateReply:

@@ -2,6 +2,7 @@
 leaked.
 """
 
+import json
 import logging
 import threading
 import time
@@ -29,6 +30,7 @@ from tests.spark.plain import NOTHING, Judge, Tree, listing, read, write
 
 FILES, ROWS = 9, 10
 DEADLINE = "spark.fuse.index.deadline"
+PRUNE = json.dumps({"question": "prune", "url": "/t", "snapshot": "1", "mode": "indexes", "context": {}, "filters": []})
 
 
 @pytest.fixture(scope="module")
@@ -259,14 +261,14 @@ def test_a_failed_vote_is_not_remembered() -> None:
                 raise answer
             return PruneReply(answer, NOTHING)
 
-        def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> None:
+        def refresh_snapshot(self, question: Any) -> None:
             return None
 
     voter = PlannerCallback(Flaky())
-    assert voter.apply('{"filters": []}') == b"\0ValueError: once"
+    assert voter.apply(PRUNE) == b"\0ValueError: once"
     no_zones, no_certain_rows, unknown_rows, no_ranges = bytes(8), bytes(4), b"\x7f\xff\xff\xff", bytes(4)
     counts = no_zones + no_certain_rows + unknown_rows + no_ranges
-    assert voter.apply('{"filters": []}') == b"\1\0\0\0\1\1" + counts
+    assert voter.apply(PRUNE) == b"\1\0\0\0\1\1" + counts
 
 
 def test_a_vote_that_a_fault_has_spoiled_is_soon_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,18 +280,18 @@ def test_a_vote_that_a_fault_has_spoiled_is_soon_forgotten(monkeypatch: pytest.M
             asked.append(spoiled if len(asked) < 2 else NOTHING)
             return PruneReply(np.array([True]), asked[-1])
 
-        def refresh_snapshot(self, url: str, branch: str, snapshot: str) -> None:
+        def refresh_snapshot(self, question: Any) -> None:
             return None
 
     voter = PlannerCallback(Faulty())
-    assert voter.explain("{}") == voter.explain("{}") == spoiled
+    assert voter.explain(PRUNE) == voter.explain(PRUNE) == spoiled
     assert len(asked) == 1
 
     monkeypatch.setattr(PlannerCallback, "FAULTY_REPLY_SECONDS", 0.0)
-    assert PlannerCallback(Faulty()).explain("{}") == spoiled
-    assert voter.explain("{}") == spoiled  # remembered for as long as it was said then
+    assert PlannerCallback(Faulty()).explain(PRUNE) == spoiled
+    assert voter.explain(PRUNE) == spoiled  # remembered for as long as it was said then
 
     forgetful = PlannerCallback(Faulty())
     asked.clear()
-    assert [forgetful.explain("{}") for _ in range(4)] == [spoiled, spoiled, NOTHING, NOTHING]
+    assert [forgetful.explain(PRUNE) for _ in range(4)] == [spoiled, spoiled, NOTHING, NOTHING]
     assert len(asked) == 3

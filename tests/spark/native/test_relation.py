@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
+from fuse_index.predicate import Context
 from fuse_index.spark.native.planner_callback import RefreshReply
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 from fuse_storage import Schema
@@ -117,7 +118,7 @@ def test_the_session_travels_with_the_question(spark: SparkSession, plain: DataF
         spark.conf.unset("spark.sql.session.timeZone")
         spark.conf.unset("spark.sql.ansi.enabled")
 
-    assert judge.questions[0]["context"] == {"time_zone": "Asia/Tokyo", "ansi": False, "case_sensitive": False}
+    assert judge.questions[0].context == Context(time_zone="Asia/Tokyo", ansi=False, case_sensitive=False)
 
 
 def test_a_subquery_is_not_asked_about_before_its_value_is_known(
@@ -225,14 +226,14 @@ def test_a_refresh_moves_a_view_to_the_head(
 
     assert spark.table(plain_view).count() == (FILES + 1) * ROWS
     assert spark.table(plain_view).filter("id = 850").count() == 1
-    assert judge.questions[-1]["snapshot"] == "s2"
+    assert judge.questions[-1].snapshot == "s2"
 
 
 def test_a_refresh_at_the_head_changes_nothing(spark: SparkSession, plain_view: str, judge: Judge) -> None:
     spark.sql(f"REFRESH TABLE {plain_view}")
 
     assert spark.table(plain_view).filter("id = 421").count() == 1
-    assert judge.questions[-1]["snapshot"] == "s1"
+    assert judge.questions[-1].snapshot == "s1"
 
 
 def test_a_refresh_that_cannot_be_says_what_to_do(spark: SparkSession, plain_view: str, judge: Judge) -> None:

@@ -62,7 +62,7 @@ def test_a_stranger_at_pysparks_own_callback_server_finds_nothing_of_ours(
 
     pool = spark.sparkContext._gateway.gateway_property.pool
     assert not [each for each in pool.dict.values() if isinstance(each, PlannerCallback | FunctionCallback)]
-    request = json.dumps({"url": url, "refresh": "x", "branch": "main"})
+    request = json.dumps({"question": "refresh", "url": url, "snapshot": "x", "branch": "main"})
     for number in range(pool.next_id + 1):
         with socket.create_connection(("127.0.0.1", callback_port), timeout=10) as stranger:
             stranger.sendall(f"c\np{number}\napply\ns{request}\ne\n".encode())
@@ -78,15 +78,18 @@ def test_a_table_that_the_session_was_not_given_is_refused(spark: SparkSession, 
     snapshot = fuse.open_table(other).snapshot.id
     [callback] = {s.callback for s in session_module._sessions.values() if url in s.planner._locations}
 
-    def ask(**request: Any) -> bytes:
-        return callback.apply(json.dumps(request))
+    def ask(question: str, **members: Any) -> bytes:
+        return callback.apply(json.dumps({"question": question, **members}))
 
-    assert ask(url=url, **given, context=context)[:1] == b"\1"
-    assert b"was not given the table" in ask(url=other, **(given | {"snapshot": snapshot}), context=context)
-    assert b"was not given the table" in ask(url=other, refresh="x", branch="main")
-    assert b"was not given the table" in ask(
-        url=other, **(given | {"snapshot": snapshot}), context=context, groups=[], aggregates=[]
-    )
+    strange = {**given, "url": other, "snapshot": snapshot, "context": context}
+    rows = {"columns": ["id"], "exact": True, "max_bytes": 1, "seconds": 1.0}
+    assert ask("prune", url=url, **given, context=context)[:1] == b"\1"
+    assert b"was not given the table" in ask("prune", **strange)
+    assert b"was not given the table" in ask("read rows", **strange, **rows)
+    assert b"was not given the table" in ask("estimate columns", **strange, columns=["id"])
+    assert b"was not given the table" in ask("join keys", **strange, keys=[])
+    assert b"was not given the table" in ask("refresh", url=other, snapshot="x", branch="main")
+    assert b"was not given the table" in ask("answer aggregate", **strange, groups=[], aggregates=[])
 
 
 def test_another_host_keeps_the_tables_that_were_given(spark: SparkSession, url: str) -> None:

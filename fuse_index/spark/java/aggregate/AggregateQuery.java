@@ -147,7 +147,7 @@ public class AggregateQuery {
   /** The request to Python. */
   public String request() {
     Set<String> columns = scan.snapshot.columns();
-    Json request = scan.snapshot.openRequest(ExpressionJson.of(ScalaLists.toScala(filters), columns));
+    Json request = scan.snapshot.openQuestion(Protocol.ANSWER_AGGREGATE, ExpressionJson.of(ScalaLists.toScala(filters), columns));
     request.key("groups").json(ExpressionJson.ofOrdered(ScalaLists.toScala(keys), columns));
     request.key("aggregates").open('[');
     for (int i = 0; i < measures.size(); i++) {

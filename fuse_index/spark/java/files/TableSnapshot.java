@@ -168,10 +168,15 @@ public class TableSnapshot {
   /** Whether indexes are asked, or everything is read to compare with. */
   public boolean asksIndexes() { return mode.equals("indexes"); }
 
-  /** A request whose object is still open, for more members. The order of keys is fixed: replies are remembered by this text. */
-  public Json openRequest(String filters) {
+  /** A question whose object is still open, for more members. The order of keys is fixed: replies are remembered by this text. */
+  public Json openQuestion(String question, String filters) { return about(new Json().open('{').key("question").text(question), filters); }
+
+  /** A statement on rows that the filters are true on, which is still open. */
+  public Json openStatement(String filters) { return about(new Json().open('{').key("operation").text("change"), filters); }
+
+  private Json about(Json request, String filters) {
     SQLConf session = SQLConf.get();
-    return new Json().open('{').key("url").text(url).key("snapshot").text(id).key("mode").text(mode)
+    return request.key("url").text(url).key("snapshot").text(id).key("mode").text(mode)
         .key("context").open('{').key("time_zone").text(session.sessionLocalTimeZone()).key("ansi").bool(session.ansiEnabled())
         .key("case_sensitive").bool(session.caseSensitiveAnalysis()).close('}').key("filters").json(filters);
   }
@@ -184,7 +189,7 @@ public class TableSnapshot {
     if (until != null && (until.longValue() == 0L || System.nanoTime() - until.longValue() < 0L)) return until.longValue() == 0L;
     byte[] reply = null;
     try {
-      reply = PythonCallback.send(callbackKey, openRequest("[]").key("keys").json(keys).close('}').toString());
+      reply = PythonCallback.send(callbackKey, openQuestion(Protocol.JOIN_KEYS, "[]").key("keys").json(keys).close('}').toString());
     } catch (InterruptedException cancelled) {
       Thread.currentThread().interrupt();
     } catch (Exception failure) {
@@ -199,7 +204,7 @@ public class TableSnapshot {
   public TableSnapshot refreshed() {
     if (branch.length() == 0) return this;
     try {
-      Json request = new Json().open('{').key("url").text(url).key("refresh").text(id).key("branch").text(branch).close('}');
+      Json request = new Json().open('{').key("question").text(Protocol.REFRESH).key("url").text(url).key("snapshot").text(id).key("branch").text(branch).close('}');
       byte[] reply = PythonCallback.send(callbackKey, request.toString());
       if (PythonCallback.refusal(reply) != null) throw new IllegalStateException(PythonCallback.refusal(reply));
       if (reply.length == 1) return this;

@@ -110,14 +110,14 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public List<Expression> filters() { return runtimeFilters.expressions; }
 
   /** The request to prune by what is known by now, as JSON. */
-  public String request() { return asked.open(runtimeFilters).close('}').toString(); }
+  public String request() { return asked.open(Protocol.PRUNE, runtimeFilters).close('}').toString(); }
 
   /** Asked for once, unless there was no answer: Spark wants to know for each description, estimate and plan. */
   private synchronized BlockMask votes() {
     ScanFilters known = runtimeFilters;
     if (votes != null && votedOn == known) return votes;
     boolean all = known.json == null && asked.top() == null;
-    votes = all ? BlockMask.readAll(null) : BlockMask.ask(snapshot.callbackKey, asked.open(known).close('}').toString(), snapshot.listing.fileCount());
+    votes = all ? BlockMask.readAll(null) : BlockMask.ask(snapshot.callbackKey, asked.open(Protocol.PRUNE, known).close('}').toString(), snapshot.listing.fileCount());
     votedOn = votes.refusal() == null ? known : null;
     return votes;
   }
@@ -137,7 +137,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   /** The rows that Python finds; unless `exact`, perhaps more than the filters are true on. Raises what goes wrong. */
   public List<InternalRow> rows(RowLimits limits, boolean exact) throws Exception {
-    Json request = asked.open(asked.filters()).key("columns").texts(readSchema().fieldNames());
+    Json request = asked.open(Protocol.READ_ROWS, asked.filters()).key("columns").texts(readSchema().fieldNames());
     request.key("exact").bool(exact).key("max_bytes").json(String.valueOf(limits.maxBytes)).key("seconds").json(String.valueOf(limits.deadlineMilliseconds / 1000.0));
     return limits.rows(snapshot.callbackKey, request.close('}').toString(), readSchema());
   }
@@ -166,7 +166,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public synchronized Statistics estimateStatistics() {
     ScanCost cost = cost();
     if (cost == estimatedCost && (estimateHasColumns || !ScanStatistics.asksForColumns())) return estimate;
-    String request = asked.open(runtimeFilters).key("statistics").texts(asked.columns.fieldNames()).close('}').toString();
+    String request = asked.open(Protocol.ESTIMATE_COLUMNS, runtimeFilters).key("columns").texts(asked.columns.fieldNames()).close('}').toString();
     estimate = ScanStatistics.of(cost.bytes(), cost.rows, snapshot.callbackKey, request, asked.columns);
     estimateHasColumns = ScanStatistics.asksForColumns();
     estimatedCost = cost;

@@ -176,8 +176,8 @@ public class ScanRequest implements Cloneable {
   }
 
   /** What Python is asked by these conditions, as JSON that is still open: for votes, or for more by further members. */
-  public Json open(ScanFilters known) {
-    Json request = snapshot.openRequest(known.json == null ? "[]" : known.json);
+  public Json open(String question, ScanFilters known) {
+    Json request = snapshot.openQuestion(question, known.json == null ? "[]" : known.json);
     return top == null ? request : request.key("top").json(top);
   }
 

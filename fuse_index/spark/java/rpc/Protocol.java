@@ -9,6 +9,13 @@ public class Protocol {
   public static final String ARGUMENT = "fuse argument ";
   public static final String UDF = "fuse udf";
 
+  public static final String PRUNE = "prune";
+  public static final String READ_ROWS = "read rows";
+  public static final String ESTIMATE_COLUMNS = "estimate columns";
+  public static final String JOIN_KEYS = "join keys";
+  public static final String ANSWER_AGGREGATE = "answer aggregate";
+  public static final String REFRESH = "refresh";
+
   public static final String APPEND = "append";
   public static final String OVERWRITE = "overwrite";
   public static final String OVERWRITE_PARTITIONS = "overwrite partitions";

@@ -35,7 +35,7 @@ public class RowStatement {
       List<Expression> conjuncts = new ArrayList<Expression>(Trees.conjuncts(condition));
       filters = ExpressionJson.of(ScalaLists.toScala(conjuncts), snapshot.columns());
     }
-    Json request = snapshot.openRequest(filters).key("operation").text("change").key("session").text(snapshot.callbackKey);
+    Json request = snapshot.openStatement(filters).key("session").text(snapshot.callbackKey);
     request.key("branch").text(snapshot.branch).key("change").text(operation).key("name").text(table.name()).key("options").open('[');
     for (Object option : options.keySet()) request.text((String) option);
     PythonCallback.command(table.commandKey(), request.close(']'), rows);
