@@ -180,7 +180,7 @@ def test_a_column_that_comes_meanwhile_is_a_conflict(evolving: SparkSession, mak
             return number
 
         evolving.udf.register("meanwhile", meanwhile, "int")
-        with pytest.raises(AnalysisException, match=r"Conflict|SchemaError"):
+        with pytest.raises(AnalysisException, match=r"FUSE_CONFLICT|FUSE_SCHEMA_MISMATCH"):
             run(evolving, table, merge("SELECT id, meanwhile(CAST(id AS INT)) AS n FROM VALUES (2L), (4L) AS v(id)"))
         assert table.refresh().schema.names[-1] == "n"
         assert table.schema.field("n").type == "string"
