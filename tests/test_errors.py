@@ -31,7 +31,7 @@ CODES = {
     "REPEATED_KEY", "SCHEMA_MISMATCH", "SPARK_NOT_INSTALLED", "SPARK_WOULD_RAISE", "STORAGE_ERROR", "STREAM_BROKEN",
     "TAIL_FULL", "UNSUPPORTED", "UNSUPPORTED_AGGREGATE", "UNSUPPORTED_EXPRESSION",
 }  # fmt: skip
-"""Those that were ever released: programs match on them, so that none goes."""
+"""Codes of every release: programs match on them, so that none goes."""
 
 
 def error_classes() -> Iterator[type[CodedError]]:

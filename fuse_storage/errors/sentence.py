@@ -12,6 +12,7 @@ sentence keeps tables and operations as values, and whoever prints it has ``Word
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -36,7 +37,7 @@ class Words:
         return f"say {self.operation(meant)}"
 
 
-class _Part:
+class _Part(ABC):
     """A value in a sentence. Adding text to it gives a sentence."""
 
     __slots__ = ()
@@ -50,8 +51,9 @@ class _Part:
     def __str__(self) -> str:
         return self.spell(Words())
 
+    @abstractmethod
     def spell(self, words: Words) -> str:
-        raise NotImplementedError
+        """The value in the words of a surface."""
 
 
 @dataclass(frozen=True, slots=True)
