@@ -88,7 +88,7 @@ def test_a_java_starts_without_a_word_where_its_archive_of_classes_is_missing_or
     if content is not None:
         archive.write_bytes(content)
     monkeypatch.setattr(class_archive, "ARCHIVE", archive)
-    monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)  # which Java names first, and Spark's tests of the process set
+    monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)  # Java names it first, and tests of Spark set it
     program = f"{os.environ['JAVA_HOME']}/bin/java" if "JAVA_HOME" in os.environ else "java"
 
     options = class_archive.jvm_options()

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:NewRatio=1"
-"""JVMs of tests live for a minute and mostly warm up: the plain compiler and collector halve their CPU time, and room for
-classes and new objects saves a third of what collecting them takes."""
+"""JVMs of tests live for a minute and mostly warm up: the plain compiler and collector halve their CPU time, and room
+for classes and new objects saves a third of what collecting them takes."""
 
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 
