@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
 import fuse_index.spark as fuse_spark
+from fuse_index.spark.native.planner_callback import PlannerCallback
+from fuse_index.spark.protocol import Prune, decode_question
 from tests.spark.executed import PASSES_VALUES, files_read, plan_of
 
 BLOCKS, ROWS = 8, 500
@@ -252,3 +254,22 @@ def test_a_plan_that_does_not_run_sends_executors_nothing(tables: SparkSession) 
     found = tables.sql("SELECT a.id FROM big a JOIN big b ON a.number = b.number JOIN big c ON a.half = c.half")
     assert "BatchScan" in found._jdf.queryExecution().executedPlan().toString()
     assert last_broadcast(tables) == first + 1
+
+
+@pytest.mark.any_spark
+def test_adaptive_execution_asks_once_about_keys(tables: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    reply = PlannerCallback._reply
+
+    def count(self: PlannerCallback, text: str) -> bytes:
+        asked.extend([text] if isinstance(decode_question(text), Prune) else [])
+        return reply(self, text)
+
+    monkeypatch.setattr(PlannerCallback, "_reply", count)
+    tables.conf.set(MAX_ROW_BYTES, "0")  # executors read them, which is known after asking
+    try:
+        compare(tables, "SELECT tag, count(*) FROM {big} JOIN small ON k = k2 GROUP BY tag ORDER BY tag")
+    finally:
+        tables.conf.unset(MAX_ROW_BYTES)
+
+    assert len([text for text in asked if '"node":"In"' in text]) == 1

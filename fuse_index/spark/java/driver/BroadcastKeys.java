@@ -35,6 +35,22 @@ public class BroadcastKeys {
   /** On the relation of a scan: what is known of the terms of which it waits for keys. Set anew whenever a whole plan is planned. */
   private static final TreeNodeTag<List<Known>> KNOWN = new TreeNodeTag<List<Known>>("fuse_index.known_keys");
 
+  /** On the relation of a scan: what was last made of it. Adaptive execution plans a query anew after each stage, mostly by the same keys. */
+  private static final TreeNodeTag<Told> TOLD = new TreeNodeTag<Told>("fuse_index.told_scan");
+
+  /** A scan that is told of keys of joins: `scan` is `base` with `memberships`, and remembers its votes. */
+  public static class Told {
+    final FuseScan base;
+    final List<Expression> memberships;
+    final FuseScan scan;
+
+    Told(FuseScan base, List<Expression> memberships) {
+      this.base = base;
+      this.memberships = memberships;
+      this.scan = base.withKeys(memberships);
+    }
+  }
+
   /** What a filter over a scan waited for: `membership`, `term IN (keys)`. */
   public static class Known {
     final DynamicPruningSubquery filter;
@@ -80,7 +96,13 @@ public class BroadcastKeys {
     if (known.isEmpty()) return scan;
     List<Expression> memberships = new ArrayList<Expression>();
     for (Known each : known) memberships.add(each.membership);
-    return scan.withKeys(memberships);
+    scala.Option<Told> before = relation.getTagValue(TOLD);
+    Told told = before.isEmpty() ? null : (Told) before.get();
+    if (told == null || told.base != scan || !told.memberships.equals(memberships)) {
+      told = new Told(scan, memberships);
+      relation.setTagValue(TOLD, told);
+    }
+    return told.scan;
   }
 
   /** Takes out filters that wait for keys of a term that is no column: Spark tells a scan of columns alone. */
