@@ -25,9 +25,11 @@ SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("at", pa.timesta
 ROWS = pa.Table.from_pylist([{"id": n, "name": f"n{n}", "at": n} for n in range(10)], SCHEMA)
 
 PROMISED = [
+    "Advice",
     "AlreadyExists",
     "BuildError",
     "Catalog",
+    "CodedError",
     "CommitUnknown",
     "Conflict",
     "Context",
@@ -113,11 +115,13 @@ def test_discovering_plugins_imports_no_spark_either():
     assert done.stdout.strip() == "[]"
 
 
-def test_every_error_is_of_one_of_two_families():
+def test_every_error_is_of_one_of_two_families_with_one_base():
     errors = [getattr(fuse, name) for name in PROMISED if isinstance(getattr(fuse, name), type)]
     errors = [error for error in errors if issubclass(error, Exception) and not issubclass(error, Warning)]
 
-    assert [error for error in errors if not issubclass(error, fuse.FuseIndexError | fuse.StorageError)] == []
+    strangers = [error for error in errors if not issubclass(error, fuse.FuseIndexError | fuse.StorageError)]
+    assert strangers == [fuse.CodedError]
+    assert all(issubclass(error, fuse.CodedError) for error in errors)
 
 
 # --- schemas
