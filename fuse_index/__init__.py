@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         StorageError,
         TailFull,
         Unsupported,
+        VotesOnly,
         cache_columns,
     )
 else:
@@ -97,6 +98,7 @@ __all__ = [
     "TailFull",
     "Unsupported",
     "Verification",
+    "VotesOnly",
     "WhereError",
     "attach",
     "cache_columns",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fuse_storage.front_door import lazy_names
 
 if TYPE_CHECKING:
+    from fuse_storage.attach.known_files import KnownFile, known_files
     from fuse_storage.attach.set_source import (
         SetSource,
         SourceVersion,
@@ -17,13 +18,8 @@ if TYPE_CHECKING:
         set_source,
     )
     from fuse_storage.attach.source_columns import ColumnMatch, SourceColumn, mark_narrower, plain_source_columns
-    from fuse_storage.attach.stage_files import (
-        SourceFile,
-        StagedFiles,
-        open_source_files,
-        reads_as_logged,
-        stage_source_files,
-    )
+    from fuse_storage.attach.source_files import UNKNOWABLE, SourceFile, open_source_files
+    from fuse_storage.attach.stage_files import StagedFiles, reads_as_logged, stage_source_files
     from fuse_storage.bitmaps import pack_mask, unpack_mask
     from fuse_storage.bounds import prefix_end
     from fuse_storage.catalog.actions import (
@@ -99,6 +95,7 @@ if TYPE_CHECKING:
         StorageError,
         TailFull,
         Unsupported,
+        VotesOnly,
     )
     from fuse_storage.errors.sentence import Advice, Operation, Sentence, TableUrl, Words
     from fuse_storage.hot.tail import tail_changes, tail_files, tail_times
@@ -159,7 +156,12 @@ if TYPE_CHECKING:
     from fuse_storage.metadata.tags import Tag, drop_tag, list_tags
     from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET
     from fuse_storage.parquet.foreign.file import modified_microseconds
-    from fuse_storage.parquet.foreign.file_schema import merge_file_schemas, read_file_schema, storable_schema
+    from fuse_storage.parquet.foreign.file_schema import (
+        merge_file_schemas,
+        read_file_schema,
+        storable_schema,
+        votable_schema,
+    )
     from fuse_storage.parquet.foreign.footer import OpenedFile
     from fuse_storage.parquet.pages import RowMask
     from fuse_storage.parquet.untrusted import read_untrusted_parquet

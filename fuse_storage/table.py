@@ -78,7 +78,6 @@ class StoredTable:
         schema: pa.Schema,
         cluster_by: Sequence[str] = (),
         properties: Mapping[str, Any] | None = None,
-        options: Mapping[str, str] | None = None,
         key: Sequence[str] = (),
         partitions: Sequence[str] = (),
     ) -> StoredTable:
@@ -86,7 +85,7 @@ class StoredTable:
 
         Raises AlreadyExists where there is anything, SchemaError and InvalidArgument for columns and properties.
         """
-        store = open_store(store, options) if isinstance(store, str | Path) else store
+        store = open_store(store) if isinstance(store, str | Path) else store
         snapshot = first_snapshot(schema, cluster_by, properties or {}, key, partitions)
         branch = Branch(store, MAIN_BRANCH)
         raise_if_occupied(branch)

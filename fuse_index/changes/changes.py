@@ -86,6 +86,7 @@ class ChangesMixin(TableHandle):
             >>> table.changes(empty.id).to_arrow().to_pylist()
             [{'id': 1, '_change_type': 'insert'}]
         """
+        self.snapshot.check_rows()
         before, after = self._stored_at(since), self.stored if until is None else self._stored_at(until)
         check_is_ancestor(before, after)
         later = after.snapshot

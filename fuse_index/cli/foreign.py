@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fuse_index import attach, catalog, open_table
+from fuse_index import InputError, attach, catalog, open_table
 from fuse_index.cli import output
 from fuse_index.cli.options import AtOption, BranchOption, JsonOption, NewTableArgument, TableArgument, split_table_name
 
@@ -45,11 +45,16 @@ def _attach(
     source: Annotated[str, typer.Argument(help="A folder of Parquet files, a Delta or an Iceberg table.")],
     table: NewTableArgument,
     format_: Annotated[_SourceFormat, typer.Option("--format", help="What the source is.")] = _SourceFormat.parquet,
+    votes_only: Annotated[
+        bool, typer.Option("--votes-only", help="For indexes alone, which readers of the source ask: read no row here.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Make a table over files that others write: nothing is copied, and nothing is written there."""
     if (named := split_table_name(table)) is None:
-        made = attach(source, table, format_.value)
+        made = attach(source, table, format_.value, votes_only=votes_only)
+    elif votes_only:
+        raise InputError(f"{table} is a name, by which rows are read: with --votes-only give the table a place")
     else:
         made = catalog(named[0]).attach_table(named[1], source, format_.value)
     snapshot = made.snapshot

@@ -51,6 +51,7 @@ class LiveFiles:
 
     @cached_property
     def blocks(self) -> BlockFrame:
+        self.table.snapshot.check_rows()
         frame = self.table.blocks()
         return frame if (live := frame.live_row_counts > 0).all() else frame.take(np.flatnonzero(live))
 

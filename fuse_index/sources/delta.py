@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from fuse_index.errors import InputError
-from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions
+from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
 from fuse_storage import (
     SHARED_PLACES_OPTION,
     SourceColumn,
@@ -36,6 +37,14 @@ _KNOWN_FEATURES = {
     "vacuumProtocolCheck",
 }
 """Reader features under which a file's rows are what is in it, under the names that the schema gives."""
+_VOTABLE_FEATURES = {
+    "catalogManaged",
+    "catalogOwned-preview",
+    "variantShredding-preview",
+    "variantType",
+    "variantType-preview",
+}
+"""Further ones under which votes hold: what they add are types without votes, or commits that the log lacks so far."""
 _BACKTRACE = re.compile(r"\s+(?:stack backtrace:|0: )")
 """What follows are frames of Rust, one a line, each with its number."""
 _PADDED_TYPE = re.compile(r"(?<!var)char\(\d+\)", re.IGNORECASE)
@@ -67,22 +76,24 @@ class DeltaSource:
     def open(url: str, options: StoreOptions) -> DeltaSource:
         return DeltaSource(open_store(url, options).url, options)
 
-    def state(self, version: SourceVersionId | None = None) -> SourceState:
+    def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         table = self._load(None)
         if version is not None and (wanted := _version_number(version, table.version(), self.url)) != table.version():
             table = self._load(wanted)
         metadata, protocol = table.metadata(), table.protocol()
         mode = metadata.configuration.get("delta.columnMapping.mode", "none")
         features = set(protocol.reader_features or ())
-        if unknown := sorted(features - _KNOWN_FEATURES):
+        if unknown := sorted(features - _KNOWN_FEATURES - (_VOTABLE_FEATURES if votes_only else set())):
             raise Unsupported(f"{self.url} has the Delta reader feature {unknown[0]!r}, which is not known here")
-        if mode == "id":
+        if mode == "id" and not votes_only:
             raise Unsupported(f"{self.url} maps columns by ids (delta.columnMapping.mode): set the mode to 'name'")
-        if _DELETION_VECTORS in features:
+        if _DELETION_VECTORS in features and not votes_only:
             self._refuse_deletion_vectors(table)
-        columns = tuple(_columns(json.loads(table.schema().to_json())["fields"], mode != "none", self.url))
+        make = partial(_votable_column if votes_only else _column, mapped=mode, where=self.url)
+        columns, without_votes = columns_of_log(json.loads(table.schema().to_json())["fields"], make, votes_only)
         partitions = {each.name: each for each in columns if each.name in metadata.partition_columns}
-        return SourceState(table.version(), list(self._files(table, partitions)), columns)
+        files = list(self._files(table, partitions))
+        return SourceState(table.version(), files, columns, mode == "id", without_votes=without_votes)
 
     def _load(self, version: int | None) -> Any:
         try:
@@ -120,7 +131,9 @@ class DeltaSource:
         for row in actions.select(wanted).to_pylist():
             values: Mapping[str, Any] = row.get("partition") or {}
             constants = {
-                column.physical_name: encode_default(values.get(name, values.get(column.physical_name)))
+                column.physical_name if column.id is None else column.id: encode_default(
+                    values.get(name, values.get(column.physical_name))
+                )
                 for name, column in partitions.items()
             }
             yield SourceFile(self._location(row["path"]), row["size_bytes"], constants=constants)
@@ -144,36 +157,45 @@ def _version_number(version: SourceVersionId, newest: int, where: str) -> int:
     return int(text)
 
 
-def _columns(fields: list[Mapping[str, Any]], mapped: bool, where: str) -> Iterator[SourceColumn]:
-    for each in fields:
-        name, metadata = each["name"], each.get("metadata", {})
-        physical = metadata["delta.columnMapping.physicalName"] if mapped else name
-        if padded := _PADDED_TYPE.search(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")):
-            raise Unsupported(
-                f"{where}: column {name!r} has texts of type {padded[0].upper()}, which Spark pads with spaces when it "
-                f"reads them, and no reader here does: run ALTER TABLE … ALTER COLUMN {name} TYPE STRING at the source"
-            )
-        yield _column(name, physical, each["type"], mapped, where, metadata.get("comment"))
+def _votable_column(described: Mapping[str, Any], mapped: str, where: str) -> SourceColumn:
+    """A column of which values are compared by their bytes, as votes do. Raises Unsupported for others."""
+    if collations := described.get("metadata", {}).get("__COLLATIONS"):
+        raise Unsupported(f"{where}: column {described['name']!r} is compared by a collation: {collations}")
+    return _column(described, mapped, where)
 
 
-def _column(
-    name: str, physical: str, described: Any, mapped: bool, where: str, comment: str | None = None
-) -> SourceColumn:
+def _column(described: Mapping[str, Any], mapped: str, where: str) -> SourceColumn:
+    """A column, or a field of one, as a log describes it. ``mapped``: how names in files are mapped."""
+    name, metadata = described["name"], described.get("metadata", {})
+    if padded := _PADDED_TYPE.search(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")):
+        raise Unsupported(
+            f"{where}: column {name!r} has texts of type {padded[0].upper()}, which Spark pads with spaces when it "
+            f"reads them, and no reader here does: run ALTER TABLE … ALTER COLUMN {name} TYPE STRING at the source"
+        )
+    physical = name if mapped == "none" else metadata["delta.columnMapping.physicalName"]
+    column = _typed(name, physical, described["type"], mapped, where)
+    number = int(metadata["delta.columnMapping.id"]) if mapped == "id" else None
+    return replace(column, id=number, comment=metadata.get("comment"))
+
+
+def _typed(name: str, physical: str, described: Any, mapped: str, where: str) -> SourceColumn:
+    if mapped == "id" and isinstance(described, Mapping) and described["type"] in ("array", "map"):
+        raise Unsupported(f"{where}: column {name!r} has arrays or maps, whose parts have no ids in the log")
     match described:
         case {"type": "struct", "fields": fields}:
-            children = tuple(_columns(fields, mapped, where))
+            children = tuple(_column(each, mapped, where) for each in fields)
             kind = pa.struct([pa.field(child.name, child.type) for child in children])
         case {"type": "array", "elementType": element}:
-            children = (_column("element", "element", element, mapped, where),)
+            children = (_typed("element", "element", element, mapped, where),)
             kind = pa.list_(pa.field("element", children[0].type))
         case {"type": "map", "keyType": key, "valueType": value}:
-            children = (_column("key", "key", key, mapped, where), _column("value", "value", value, mapped, where))
+            children = (_typed("key", "key", key, mapped, where), _typed("value", "value", value, mapped, where))
             kind = pa.map_(children[0].type, children[1].type)
         case str() as text:
             children, kind = (), _plain_type(text, name, where)
         case _:
             raise Unsupported(f"{where}: column {name!r} is of a type that is not known here: {described}")
-    return SourceColumn(name, physical, kind, comment=comment, children=children)
+    return SourceColumn(name, physical, kind, children=children)
 
 
 def _plain_type(text: str, name: str, where: str) -> pa.DataType:

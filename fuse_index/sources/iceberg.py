@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from fuse_index.errors import InputError
-from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions
-from fuse_storage import NotFound, SourceColumn, SourceFile, StorageError, Unsupported, open_store
+from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
+from fuse_storage import NotFound, SourceColumn, SourceFile, StorageError, Unsupported, encode_default, open_store
 
 _CATALOG = re.compile(r"iceberg://(?P<catalog>[^/]+)/(?P<table>.+)")
 _HINT = "metadata/version-hint.text"
 _FIELD_ID = b"PARQUET:field_id"
 _LAST_FORMAT_VERSION = 2
 """From 3 on rows have a lineage, columns defaults, and there are variants and deletion vectors."""
+_KNOWN_TYPES = (
+    *("Boolean", "Integer", "Long", "Float", "Double", "Decimal", "String", "Binary"),
+    *("Date", "Timestamp", "Timestamptz"),
+)
 _OPTIONS = {
     "endpoint": "s3.endpoint",
     "endpoint_url": "s3.endpoint",
@@ -42,9 +47,9 @@ class IcebergSource:
     def open(url: str, options: StoreOptions) -> IcebergSource:
         return IcebergSource(url if _CATALOG.fullmatch(url) else open_store(url, options).url, options)
 
-    def state(self, version: SourceVersionId | None = None) -> SourceState:
+    def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         table = self._load()
-        if table.metadata.format_version > _LAST_FORMAT_VERSION:
+        if table.metadata.format_version > _LAST_FORMAT_VERSION and not votes_only:
             raise Unsupported(
                 f"{self.url} is of Iceberg's format version {table.metadata.format_version}, whose row lineage, "
                 f"variants and deletion vectors are not known here: attach a table of version {_LAST_FORMAT_VERSION}"
@@ -56,14 +61,22 @@ class IcebergSource:
         else:
             number = self._number(table, version)
             schema = table.scan(snapshot_id=number).projection() if number else table.schema()
-        files = list(self._files(self._plan(table, number))) if number else []
-        return SourceState(number, files, tuple(_columns(schema, self.url)), by_id=True)
+        make = partial(_column, where=self.url)
+        columns, without_votes = columns_of_log(schema.fields, make, votes_only)
+        values = AbsentValues(table, schema, columns)
+        files = [self._file(each, values) for each in (self._data_files(table, number, votes_only) if number else ())]
+        return SourceState(number, files, columns, by_id=True, without_votes=without_votes)
 
-    def _plan(self, table: Any, number: int) -> list[Any]:
-        """The data files of a snapshot with their delete files, as PyIceberg pairs them."""
+    def _data_files(self, table: Any, number: int, votes_only: bool) -> list[Any]:
+        """The data files of a snapshot, as PyIceberg has them. Raises Unsupported unless all are read as they are."""
         try:
+            if votes_only:
+                return [each for each in _live_files(table, number) if _is_parquet(each)]
             self._refuse_equality_deletes(table, number)
-            return list(table.scan(snapshot_id=number).plan_files())
+            tasks = list(table.scan(snapshot_id=number).plan_files())
+            for task in tasks:
+                self._refuse_unreadable(task)
+            return [task.file for task in tasks]
         except StorageError:
             raise
         except Exception as problem:  # PyIceberg's errors have no common base
@@ -125,45 +138,94 @@ class IcebergSource:
         name = f"v{hint}.metadata.json" if hint.isdigit() else hint
         return f"{self.url}/metadata/{name}"
 
-    def _files(self, tasks: Iterable[Any]) -> Iterator[SourceFile]:
-        for task in tasks:
-            path = str(task.file.file_path)
-            if task.delete_files:
-                raise Unsupported(
-                    f"{path} has rows that a delete file takes away: compact the table at the source "
-                    f"(rewrite_data_files)"
-                )
-            if "PARQUET" not in str(task.file.file_format).upper():
-                raise Unsupported(f"{path} is of format {task.file.file_format}, and only Parquet is read")
-            # as it is written: a % in it is one in the file's name
-            location = "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
-            yield SourceFile(location, task.file.file_size_in_bytes)
+    def _refuse_unreadable(self, task: Any) -> None:
+        """Raise Unsupported for a file of which not all rows count, and for one that is no Parquet."""
+        path = str(task.file.file_path)
+        if task.delete_files:
+            raise Unsupported(
+                f"{path} has rows that a delete file takes away: compact the table at the source (rewrite_data_files)"
+            )
+        if not _is_parquet(task.file):
+            raise Unsupported(f"{path} is of format {task.file.file_format}, and only Parquet is read")
+
+    def _file(self, file: Any, values: AbsentValues) -> SourceFile:
+        path = str(file.file_path)
+        # as it is written: a % in it is one in the file's name
+        location = "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
+        return SourceFile(location, file.file_size_in_bytes, absent=values.of(file))
 
 
-def _columns(schema: Any, where: str) -> Iterator[SourceColumn]:
+def _is_parquet(file: Any) -> bool:
+    return "PARQUET" in str(file.file_format).upper()
+
+
+def _live_files(table: Any, number: int) -> Iterator[Any]:
+    """The data files of a snapshot, whatever is deleted of them."""
+    from pyiceberg.manifest import ManifestContent
+
+    for manifest in table.snapshot_by_id(number).manifests(table.io):
+        if manifest.content == ManifestContent.DATA:
+            for entry in manifest.fetch_manifest_entry(table.io):
+                yield entry.data_file
+
+
+class AbsentValues:
+    """What columns hold in files that lack them, where it is not NULL: by which a file is partitioned, or a default."""
+
+    def __init__(self, table: Any, schema: Any, columns: Sequence[SourceColumn]) -> None:
+        self._specs = table.specs()
+        self._types = {column.id: column.type for column in columns if not column.children}
+        defaults = {each.field_id: each.initial_default for each in schema.fields}
+        self._defaults = {
+            number: _constant(value, self._types[number])
+            for number, value in defaults.items()
+            if value is not None and number in self._types
+        }
+
+    def of(self, file: Any) -> Mapping[str | int, Any]:
+        """By field id, the values in a file, as JSON has defaults."""
+        from pyiceberg.transforms import IdentityTransform
+
+        return self._defaults | {
+            part.source_id: _constant(file.partition[position], self._types[part.source_id])
+            for position, part in enumerate(self._specs[file.spec_id].fields)
+            if isinstance(part.transform, IdentityTransform) and part.source_id in self._types
+        }
+
+
+def _constant(value: Any, kind: pa.DataType) -> Any:
+    """A value as JSON has defaults; days and times may be numbers, as Avro has them."""
+    return encode_default(pa.scalar(value, kind).as_py())
+
+
+def _column(field: Any, where: str) -> SourceColumn:
     from pyiceberg.io.pyarrow import schema_to_pyarrow
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import PrimitiveType
 
-    for each in schema.fields:
-        _raise_if_unknown(each.field_type, each.name, where)
-    found = schema_to_pyarrow(schema)
-    for column in found:
-        yield _column(column)
+    if field.initial_default is not None and not isinstance(field.field_type, PrimitiveType):
+        raise Unsupported(f"{where}: column {field.name!r} has a default of its own in files that lack it")
+    _raise_if_unknown(field.field_type, field.name, where)
+    (found,) = schema_to_pyarrow(Schema(field))
+    return _arrow_column(found)
 
 
 def _raise_if_unknown(kind: Any, path: str, where: str) -> None:
     """Raise Unsupported for a type that no column here has, or a type that is made of one."""
-    from pyiceberg.types import FixedType, StructType, UUIDType
+    from pyiceberg.types import PrimitiveType, StructType
 
-    if isinstance(kind, FixedType | UUIDType):
+    if isinstance(kind, PrimitiveType) and type(kind).__name__.removesuffix("Type") not in _KNOWN_TYPES:
         raise Unsupported(f"{where}: column {path!r} is of Iceberg's type {kind}, not known here")
     for part in (getattr(kind, name, None) for name in ("element_field", "key_field", "value_field")):
         if part is not None:
             _raise_if_unknown(part.field_type, f"{path}.{part.name}", where)
     for part in kind.fields if isinstance(kind, StructType) else ():
+        if part.initial_default is not None:
+            raise Unsupported(f"{where}: column {path!r} has a default in {part.name!r} of files that lack it")
         _raise_if_unknown(part.field_type, f"{path}.{part.name}", where)
 
 
-def _column(column: pa.Field) -> SourceColumn:
+def _arrow_column(column: pa.Field) -> SourceColumn:
     kind = column.type
     parts: list[pa.Field] = []
     if pa.types.is_struct(kind):
@@ -173,4 +235,4 @@ def _column(column: pa.Field) -> SourceColumn:
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         parts = [kind.value_field.with_name("element")]
     number = int(column.metadata[_FIELD_ID])
-    return SourceColumn(column.name, column.name, kind, number, None, tuple(map(_column, parts)))
+    return SourceColumn(column.name, column.name, kind, number, None, tuple(map(_arrow_column, parts)))

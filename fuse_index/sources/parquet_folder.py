@@ -39,7 +39,7 @@ class ParquetFolder:
     def open(url: str, options: StoreOptions) -> ParquetFolder:
         return ParquetFolder(open_store(url, options).url, options)
 
-    def state(self, version: SourceVersionId | None = None) -> SourceState:
+    def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         if version is not None:
             raise InputError(f"to={version!r}: a folder has no versions; open the table at= one of its own snapshots")
         store = open_store(self.url, self.options)

@@ -52,9 +52,8 @@ def renew_files(
         for block in foreign
     ]
     groups: dict[tuple[int, bool], list[_Touched]] = defaultdict(list)
-    for block, file, opened in zip(
-        foreign, files, open_source_files(head.store, source.url, files, progress), strict=True
-    ):
+    opened_files = open_source_files(head.store, source.url, files, progress)
+    for block, (file, opened) in zip(foreign, opened_files, strict=True):
         known = blocks.file(block).foreign
         assert known is not None
         assert opened.meta is not None
@@ -64,11 +63,9 @@ def renew_files(
             groups[int(blocks.schema_ids[block]), known.by_id].append(_Touched(block, file, opened))
     transaction = head.transaction()
     for (schema_id, by_id), touched in groups.items():
-        files, opened_files = [each.file for each in touched], [each.opened for each in touched]
+        pairs = [(each.file, each.opened) for each in touched]
         # what a file's types may be was seen when it was attached
-        staged = stage_source_files(
-            head.store, schemas[schema_id], by_id, files, opened_files, reads_as_logged
-        ).segments
+        staged = stage_source_files(head.store, schemas[schema_id], by_id, pairs, reads_as_logged).segments
         removed = blocks.take(np.array([each.block for each in touched], np.int64))
         segment_ids = head.segments().segments_containing(removed.ordinals)
         replacements = [BlockReplacement((block_id,), 1) for block_id in removed.ids]

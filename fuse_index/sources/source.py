@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from fuse_storage import SourceColumn, SourceFile
+from fuse_storage import SchemaError, SourceColumn, SourceFile, Unsupported
 
 SourceVersionId = str | int
 """What a source calls one of its states: Delta's version, Iceberg's snapshot id; of a folder, when it was listed."""
@@ -19,7 +19,7 @@ class SourceState:
     """One state of a source. ``files``: all that are live then.
 
     ``columns``: None where only the files say which there are; then ``partitions`` are those that paths add to them.
-    ``by_id``: files are read by field ids.
+    ``by_id``: files are read by field ids. ``without_votes``: why a column is not among ``columns``, by its name.
     """
 
     version: SourceVersionId
@@ -27,6 +27,7 @@ class SourceState:
     columns: tuple[SourceColumn, ...] | None
     by_id: bool = False
     partitions: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    without_votes: Mapping[str, str] = field(default_factory=dict)
 
 
 class Source(Protocol):
@@ -38,13 +39,34 @@ class Source(Protocol):
     @property
     def url(self) -> str: ...
 
-    def state(self, version: SourceVersionId | None = None) -> SourceState:
+    def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         """The newest state, or one that is asked for.
 
-        Raises InputError for a version that cannot be, and what cannot be read exactly: Unsupported, StorageError.
+        ``votes_only``: no row is read, so that rows of files may be deleted, and columns that are not known here are
+        left out. Raises InputError for a version that cannot be, and what cannot be read exactly: Unsupported,
+        StorageError.
         """
         ...
 
 
 StoreOptions = Mapping[str, str]
 """Options of the object store that both the table and its source are asked with."""
+
+
+def columns_of_log(
+    described: Sequence[Any], make: Callable[[Any], SourceColumn], votes_only: bool
+) -> tuple[tuple[SourceColumn, ...], Mapping[str, str]]:
+    """The columns that a log describes, and with ``votes_only`` why not each other one, by its name.
+
+    ``make``: of a description, which is a mapping or an object with a ``name``. Raises Unsupported or SchemaError for a
+    column that nobody here knows, unless ``votes_only``.
+    """
+    columns, refused = [], dict[str, str]()
+    for each in described:
+        try:
+            columns.append(make(each))
+        except (Unsupported, SchemaError) as refusal:
+            if not votes_only:
+                raise
+            refused[each["name"] if isinstance(each, Mapping) else each.name] = str(refusal)
+    return tuple(columns), refused

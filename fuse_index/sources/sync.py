@@ -6,22 +6,22 @@ Only footers of files that came are read, unless columns change so that what was
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from fuse_index.errors import InputError
+from fuse_index.sources.compare import as_opened, compare_files
+from fuse_index.sources.file_columns import OpenedFiles, columns_of_files, votable_columns_of_files
 from fuse_index.sources.source import Source, SourceState, SourceVersionId
 from fuse_storage import (
     AppendSegments,
-    BlockFrame,
     BlockReplacement,
     ColumnMatch,
     Field,
     NotFound,
-    OpenedFile,
     ReplaceBlocks,
     SetSource,
     Snapshot,
@@ -35,15 +35,10 @@ from fuse_storage import (
     create_attached_table,
     first_attached_snapshot,
     mark_narrower,
-    merge_file_schemas,
-    modified_microseconds,
     open_source_files,
-    plain_source_columns,
-    read_file_schema,
     reads_as_logged,
     set_source,
     stage_source_files,
-    storable_schema,
 )
 
 FileProgress = Callable[[int, int], None]
@@ -55,7 +50,7 @@ class SyncResult:
     """What a sync did. ``version``: of the source, as it calls it. ``rows``: in the table now.
 
     ``reread``: all files were looked into, since columns changed, or it was asked for. ``snapshot``: the table's, the
-    former one if nothing had changed.
+    former one if nothing had changed. ``unknown_files``: of a table for votes alone, which it cannot know.
     """
 
     version: SourceVersionId
@@ -65,6 +60,7 @@ class SyncResult:
     rows: int
     reread: bool
     snapshot: str
+    unknown_files: int = 0
 
     def to_dict(self) -> Mapping[str, Any]:
         """JSON-able."""
@@ -73,14 +69,18 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True)
 class SyncPlan:
-    """What is to change. ``removed``: blocks by id; ``segment_ids``: those that they are in."""
+    """What is to change. ``removed``: blocks by id; ``segment_ids``: those that they are in.
+
+    ``without_votes``: why a column of the source is none of the table, by its name.
+    """
 
     state: SourceState
     added: tuple[SourceFile, ...]
-    opened: tuple[OpenedFile, ...]
+    opened: OpenedFiles
     removed: tuple[str, ...]
     segment_ids: frozenset[str]
     match: ColumnMatch
+    without_votes: Mapping[str, str]
 
 
 def sync_table(
@@ -96,17 +96,21 @@ def sync_table(
     Raises Conflict where somebody else synced it just now, NotFound where a file vanished meanwhile, InputError,
     SchemaError and Unsupported for what cannot be followed, StorageError.
     """
-    plan = plan_sync(head, source, source.state(to), progress, reread)
-    done = commit_sync(head, plan)
-    kept = done.snapshot.block_count - sum(1 for each in plan.opened if each.parsed.row_count)
+    votes_only = head.snapshot.votes_only
+    plan = plan_sync(head, source, source.state(to, votes_only), progress, reread)
+    fields, staged = _stage_plan(head.store, head.snapshot, plan, votes_only)
+    done = _commit_staged(head, plan, fields, staged)
+    blocks = sum(segment.block_count for segment in staged.segments)
+    unknown = len(plan.added) - len(plan.opened) + staged.unknown
     result = SyncResult(
         plan.state.version,
-        len(plan.added),
+        len(plan.added) - unknown,
         len(plan.removed),
-        max(kept, 0),
+        max(done.snapshot.block_count - blocks, 0),
         done.snapshot.row_count,
         reread or plan.match.reread,
         done.snapshot.id,
+        unknown,
     )
     return done, result
 
@@ -119,46 +123,50 @@ def plan_sync(
     reread: bool = False,
 ) -> SyncPlan:
     """Compare a table with a state of its source, and look into the files that came. Raises as ``sync_table``."""
-    blocks = head.blocks()
+    blocks, votes_only = head.blocks(), head.snapshot.votes_only
     if state.columns is None and len(blocks) and not state.files:  # no log says that this is so
         raise NotFound(
             f"{source.url} has no Parquet file, and the table has {len(blocks)} of its files: bring them back; where "
             f"all rows are to go, leave a file without any"
         )
+    look_into = partial(_open, head.store, source, state, progress=progress, votes_only=votes_only)
     if reread:
-        every = _open(head.store, source, state, state.files, progress)
-        gone, kept = _compare(blocks, [_as_opened(*pair) for pair in zip(state.files, every, strict=True)], every)
-        chosen = [pair for pair in zip(state.files, every, strict=True) if pair[0].location not in kept]
-        added, opened = tuple(file for file, _ in chosen), [each for _, each in chosen]
-    else:
-        gone, kept = _compare(blocks, state.files)
+        every = look_into(state.files)
+        gone, kept = compare_files(blocks, [as_opened(*pair) for pair in every], [opened for _, opened in every])
         added = tuple(file for file in state.files if file.location not in kept)
-        opened = _open(head.store, source, state, added, progress)
+        opened: OpenedFiles = [pair for pair in every if pair[0].location not in kept]
+    else:
+        gone, kept = compare_files(blocks, state.files)
+        added = tuple(file for file in state.files if file.location not in kept)
+        opened = look_into(added)
     before = head.snapshot if kept else None  # where no file is left of those that were, their columns bind nobody
-    match = ColumnMatch.of(head.snapshot, _columns(before, state, added, opened))
+    columns, without_votes = _columns(before, state, opened, votes_only)
+    match = ColumnMatch.of(head.snapshot, columns)
     if match.reread and kept:
-        opened = _open(head.store, source, state, state.files, progress)
-        added, gone = tuple(state.files), list(range(len(blocks)))
-        match = ColumnMatch.of(head.snapshot, _columns(None, state, added, opened))
+        added, opened, gone = tuple(state.files), look_into(state.files), list(range(len(blocks)))
+        columns, without_votes = _columns(None, state, opened, votes_only)
+        match = ColumnMatch.of(head.snapshot, columns)
         match.reread = True
     removed = blocks.take(np.array(gone, np.int64))
     segment_ids = head.segments().segments_containing(removed.ordinals)
-    return SyncPlan(state, added, tuple(opened), tuple(removed.ids), segment_ids, match)
+    return SyncPlan(state, added, opened, tuple(removed.ids), segment_ids, match, without_votes)
 
 
 def commit_sync(head: StoredTable, plan: SyncPlan) -> StoredTable:
     """Stage the files that came, and commit what changed."""
-    return _commit_staged(head, plan, *_stage_plan(head.store, head.snapshot, plan))
+    return _commit_staged(head, plan, *_stage_plan(head.store, head.snapshot, plan, head.snapshot.votes_only))
 
 
-def _stage_plan(store: Store, snapshot: Snapshot, plan: SyncPlan) -> tuple[tuple[Field, ...], StagedFiles]:
+def _stage_plan(
+    store: Store, snapshot: Snapshot, plan: SyncPlan, votes_only: bool
+) -> tuple[tuple[Field, ...], StagedFiles]:
     """Stage the files that came, and tell the columns that they are staged for."""
     fields = plan.match.fields
-    staged = _stage(store, snapshot, plan, fields)
+    staged = _stage(store, snapshot, plan, fields, votes_only)
     narrower = staged.narrower - {part.id for top in fields for part in top.walk() if part.type_changed}
     if narrower:
         fields = mark_narrower(fields, narrower)
-        staged = _stage(store, snapshot, plan, fields)
+        staged = _stage(store, snapshot, plan, fields, votes_only)
     return fields, staged
 
 
@@ -172,48 +180,18 @@ def _commit_staged(head: StoredTable, plan: SyncPlan, fields: tuple[Field, ...],
         transaction.stage(ReplaceBlocks(removals, (), plan.segment_ids, name="sync"))
     if staged.segments:
         transaction.stage(AppendSegments(staged.segments), staged.segments)
-    return transaction.commit("sync", summary={"source_version": plan.state.version})
+    summary: dict[str, Any] = {"source_version": plan.state.version}
+    if plan.without_votes:
+        summary["without_votes"] = dict(plan.without_votes)
+    return transaction.commit("sync", summary=summary)
 
 
-def _stage(store: Store, snapshot: Snapshot, plan: SyncPlan, fields: tuple[Field, ...]) -> StagedFiles:
+def _stage(
+    store: Store, snapshot: Snapshot, plan: SyncPlan, fields: tuple[Field, ...], votes_only: bool
+) -> StagedFiles:
     schema = set_source(snapshot, SourceVersion.of(snapshot), fields).schema
     widens = can_widen if plan.state.columns is None else reads_as_logged
-    return stage_source_files(store, schema, plan.state.by_id, plan.added, plan.opened, widens)
-
-
-def _as_opened(file: SourceFile, opened: OpenedFile) -> SourceFile:
-    """The file as its store had it when it was opened, where it was asked."""
-    if opened.meta is None:
-        return file
-    return replace(file, modified=modified_microseconds(opened.meta), etag=opened.meta.etag)
-
-
-def _compare(
-    blocks: BlockFrame, files: Sequence[SourceFile], opened: Sequence[OpenedFile] = ()
-) -> tuple[list[int], set[str]]:
-    """The blocks whose files are gone or changed, by their numbers in the frame, and the locations of all others.
-
-    ``opened``: the files, where they were looked into.
-    """
-    live = {file.location: file for file in files}
-    seals = {file.location: each.seal for file, each in zip(files, opened, strict=False)}
-    gone, kept = [], set[str]()
-    known = zip(blocks.sizes.tolist(), blocks.seals.tolist(), strict=True)
-    versions = zip(blocks.foreign.modified.tolist(), blocks.foreign.etags, strict=True)
-    rows = zip(blocks.locations, known, versions, strict=True)
-    for number, (location, (size, seal), version) in enumerate(rows):
-        file = live.get(location)
-        same = file is not None and (size, seals.get(location, seal)) == (file.size, seal)
-        if file is None or not same or location in kept or _is_newer(file, *version):
-            gone.append(number)
-        else:
-            kept.add(location)
-    return gone, kept
-
-
-def _is_newer(file: SourceFile, modified: int, etag: str | None) -> bool:
-    """Whether what a store says of a file is not what it said once, as far as it says anything."""
-    return file.modified not in (None, modified) or (None not in (file.etag, etag) and file.etag != etag)
+    return stage_source_files(store, schema, plan.state.by_id, plan.opened, widens, votes_only)
 
 
 def _open(
@@ -222,9 +200,10 @@ def _open(
     state: SourceState,
     files: Sequence[SourceFile],
     progress: FileProgress | None,
-) -> list[OpenedFile]:
+    votes_only: bool,
+) -> OpenedFiles:
     try:
-        return open_source_files(store, source.url, files, progress)
+        return open_source_files(store, source.url, files, progress, votes_only)
     except NotFound as missing:
         raise NotFound(f"{missing}: {_why_missing(source, state)}") from missing
 
@@ -242,40 +221,29 @@ def _why_missing(source: Source, state: SourceState) -> str:
 
 
 def _columns(
-    before: Snapshot | None, state: SourceState, files: Sequence[SourceFile], opened: Sequence[OpenedFile]
-) -> tuple[SourceColumn, ...]:
-    """The columns of a state; where only files say it, those of the table's kept files and of these."""
+    before: Snapshot | None, state: SourceState, opened: OpenedFiles, votes_only: bool
+) -> tuple[tuple[SourceColumn, ...], Mapping[str, str]]:
+    """The columns of a state; where only files say it, those of the table's kept files and of these.
+
+    And why there are no votes on others, by their names.
+    """
     if state.columns is not None:
-        return state.columns
-    constants = set(state.partitions.names)
-    found: dict[str, pa.Schema] = {}
-    if before is not None:
-        kept = [field for field in before.schema.parquet_schema if field.name not in constants]
-        found["the table"] = pa.schema([_plain(field) for field in kept])
-    for file, each in zip(files, opened, strict=True):
-        footer = each.footer()
-        schema = storable_schema(read_file_schema(footer), footer, each.where)
-        found[file.location] = pa.schema([field for field in schema if field.name not in constants])
-    merged = merge_file_schemas(found, can_widen)
-    return plain_source_columns([*merged, *state.partitions])
-
-
-def _plain(field: pa.Field) -> pa.Field:
-    """A column as ``storable_schema`` gives it: all of it nullable, and without ids."""
-    kind = field.type
-    if pa.types.is_struct(kind):
-        kind = pa.struct([_plain(part) for part in kind])
-    elif pa.types.is_map(kind):
-        kind = pa.map_(_plain(kind.key_field).type, _plain(kind.item_field).type)
-    elif pa.types.is_list(kind):
-        kind = pa.list_(_plain(kind.value_field.with_name("element")))
-    return pa.field(field.name, kind)
+        return state.columns, state.without_votes
+    if votes_only:
+        return votable_columns_of_files(before, state, opened)
+    return columns_of_files(before, state, opened), {}
 
 
 def attach_source(
-    store: Store, source: Source, properties: Mapping[str, Any], progress: FileProgress | None = None
+    store: Store,
+    source: Source,
+    properties: Mapping[str, Any],
+    progress: FileProgress | None = None,
+    votes_only: bool = False,
 ) -> StoredTable:
     """Create a table over a source, and bring it to its newest state. Raises as ``sync_table``.
+
+    ``votes_only``: no row will be read through it.
 
     AlreadyExists where there is a table or anything else, InputError for a place within the source.
 
@@ -285,14 +253,14 @@ def attach_source(
         raise InputError(
             f"{store.url} is within {source.url}, where nothing is to be written: attach it to a place beside"
         )
-    state = source.state()
+    state = source.state(votes_only=votes_only)
     if state.columns is None and not state.files:
         raise NotFound(f"{source.url} has no Parquet file, which would say what columns there are: put one there first")
-    opened = _open(store, source, state, state.files, progress)
-    columns = _columns(None, state, state.files, opened)
+    opened = _open(store, source, state, state.files, progress, votes_only)
+    columns, without_votes = _columns(None, state, opened, votes_only)
     version = SourceVersion(source.format, source.url, None)
-    first = first_attached_snapshot(store, columns, version, properties)
+    first = first_attached_snapshot(store, columns, version, properties, votes_only)
     match = ColumnMatch.of(first, columns)
-    plan = SyncPlan(state, tuple(state.files), tuple(opened), (), frozenset(), match)
-    staged = _stage_plan(store, first, plan)
+    plan = SyncPlan(state, tuple(state.files), opened, (), frozenset(), match, without_votes)
+    staged = _stage_plan(store, first, plan, votes_only)
     return _commit_staged(create_attached_table(store, first), plan, *staged)

@@ -56,6 +56,7 @@ SQL_STATES: Mapping[str, str] = {
     "ANALYSIS_ERROR": "42KF2",
     "NOT_NATIVE": "0AKF5",
     "LEFT_TO_EXECUTORS": "0AKF6",
+    "VOTES_ONLY": "0AKF7",
     EXTERNAL_ERROR: "58000",
 }
 """The SQLSTATE of each code: each has one of its own, by which a handler in a script catches it and nothing else."""

@@ -89,6 +89,7 @@ def read(
     Raises:
         NotFound: There is no table, branch, snapshot or tag.
         InputError: An argument is of a type that is not taken.
+        VotesOnly: The table only votes on files of its source.
         StorageError: The store fails.
 
     Example:
@@ -99,6 +100,7 @@ def read(
     if is_connect(spark):
         return _through_source(spark, location, "Spark Connect has no JVM here to ask indexes from")
     table = StoredTable.open(url, branch=branch, at=at, options=options, version=version)
+    table.snapshot.check_rows()
     table, stays = table if tail else table.without_tail(), at is not None or version is not None or not tail
     mode = INDEXED_MODE if indexes else "everything"
     try:

@@ -68,11 +68,10 @@ def create_table(
         (['id', 'name'], ('id',))
     """
     stored = storage.StoredTable.create(
-        check_url(url),
+        _store_at(url, options),
         arrow_input.resolve_arrow_schema(schema),
         tuple(cluster_by),
         dict(properties or {}),
-        options,
         table_key(key, primary_key),
         tuple(partition_by),
     )
@@ -86,6 +85,7 @@ def attach(
     format: str = "parquet",  # noqa: A002  # promised
     properties: Mapping[str, Any] | None = None,
     *,
+    votes_only: bool = False,
     options: Mapping[str, str] | None = None,
     host: Host | None = None,
 ) -> Table:
@@ -99,6 +99,9 @@ def attach(
         url: Where the new table's metadata is to be; nothing may be there.
         format: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
         properties: Of the new table.
+        votes_only: No row will be read through the table: its indexes say of files that the source's own readers are
+            about to read which can hold no row of an answer. So it takes deleted rows, mapped columns and types that
+            are refused otherwise.
         options: Of the object store, for both places; where they are on two stores, ``shared_places`` names the
             source's.
         host: Index kinds and functions; by default those that are installed.
@@ -121,9 +124,9 @@ def attach(
         >>> fuse.attach(folder, "memory://attach", options={"shared_places": folder}).count("id > 1")
         1
     """
-    store = storage.open_store(check_url(url), options)
+    store = _store_at(url, options)
     place = open_source(format, str(source), options or {})
-    return Table(attach_source(store, place, properties or {}), host or Host.discover())
+    return Table(attach_source(store, place, properties or {}, votes_only=votes_only), host or Host.discover())
 
 
 @check_arguments
@@ -154,7 +157,7 @@ def recover_table(
         >>> fuse.recover_table("memory://recover", dry_run=True).done
         False
     """
-    return storage.recover_branches(storage.open_store(check_url(url), options), heads, dry_run)
+    return storage.recover_branches(_store_at(url, options), heads, dry_run)
 
 
 @check_arguments
@@ -203,6 +206,11 @@ def open_table(
     pinned = at is not None or version is not None or not tail
     shown = stored if tail else stored.without_tail()
     return Table(shown, host or Host.discover(), context or Context(), pinned, with_tail=tail)
+
+
+def _store_at(url: Any, options: Mapping[str, str] | None) -> storage.Store:
+    """The store at a path or URL, or one that is open. Raises InputError for anything else."""
+    return storage.open_store(url, options) if isinstance(check_url(url), str | PathLike) else url
 
 
 def check_url(url: Any) -> Any:

@@ -61,6 +61,7 @@ class QueryMixin(ReadMixin):
             >>> table.search("text", "red", limit=1, select=["id"]).column("id").to_pylist()
             [2]
         """
+        self.snapshot.check_rows()
         if limit < 0:
             raise InputError(f"limit={limit!r}: give a number of rows")
         names = tuple(self.schema.names) if select is None else self._column_names(select)
@@ -154,6 +155,7 @@ class QueryMixin(ReadMixin):
         indexes: bool,
         strict: bool,
     ) -> AggregatePlan:
+        self.snapshot.check_rows()
         texts = [*group_by, *aggregates]
         if repeated := [text for index, text in enumerate(texts) if text in texts[:index]]:
             raise InputError(f"{repeated[0]!r} is asked for twice: name it once")

@@ -51,6 +51,7 @@ class ReadMixin(TableHandle):
             SchemaError: A column is unknown, naming near ones.
             InputError: ``limit`` is below 0, or an argument is of a type that is not taken.
             IndexFault: With ``strict``, an index failed.
+            VotesOnly: The table only votes on files of its source.
             StorageError: The store fails.
 
         Example:
@@ -59,6 +60,7 @@ class ReadMixin(TableHandle):
             >>> table.scan("name = 'bob'", columns=["id"]).to_arrow().to_pylist()
             [{'id': 2}]
         """
+        self.snapshot.check_rows()
         if limit is not None and limit < 0:
             raise InputError(f"limit={limit!r}: give a number of rows, 0 or more, or None for all")
         names = tuple(self.schema.names) if columns is None else self._column_names(columns)

@@ -97,4 +97,5 @@ class SourcesMixin(TableHandle):
         """
         head = self._writable_head()
         SourceVersion.of(head.snapshot)
+        head.snapshot.check_rows()
         return self._move_on(head, head.transaction().evolve_schema(adopt_files).commit("convert"))

@@ -162,7 +162,7 @@ class CreationMixin(TablesMixin):
                 return replacement
 
         def make(store: storage.Store) -> Table:
-            layout = (tuple(cluster_by), own, None, identity, tuple(partition_by))
+            layout = (tuple(cluster_by), own, identity, tuple(partition_by))
             return self._to_table(StoredTable.create(store, arrow_schema, *layout))
 
         return storage.stage_table(self.warehouse, storage.parse_identifier(identifier), make, about, replace)

@@ -18,7 +18,7 @@ from fuse_storage.metadata.snapshot import SOURCE_PROPERTY, Snapshot
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.store.store import Store
 from fuse_storage.table import StoredTable
-from fuse_storage.validation.features import FOREIGN_FILES_FEATURE
+from fuse_storage.validation.features import FOREIGN_FILES_FEATURE, VOTES_ONLY_FEATURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,21 @@ class SourceVersion:
 
 
 def first_attached_snapshot(
-    store: Store, columns: Sequence[SourceColumn], source: SourceVersion, properties: Mapping[str, Any]
+    store: Store,
+    columns: Sequence[SourceColumn],
+    source: SourceVersion,
+    properties: Mapping[str, Any],
+    votes_only: bool = False,
 ) -> Snapshot:
     """The first snapshot of a table over a source, without any of its files yet. Nothing is written.
+
+    ``votes_only``: no row will be read through it.
 
     Raises AlreadyExists where there is a table or anything else, SchemaError, InvalidArgument.
     """
     if not columns:
-        raise SchemaError(f"{source.url} has no columns: a table needs at least one")
+        which = "columns that could be voted on" if votes_only else "columns"
+        raise SchemaError(f"{source.url} has no {which}: a table needs at least one")
     raise_if_occupied(Branch(store, MAIN_BRANCH))
     empty = Snapshot(
         id=new_id(),
@@ -69,7 +76,7 @@ def first_attached_snapshot(
         last_column_id=0,
         names={},
         properties={**validate_properties(properties), SOURCE_PROPERTY: source.to_property()},
-        reader_features=(FOREIGN_FILES_FEATURE,),
+        reader_features=(FOREIGN_FILES_FEATURE, *((VOTES_ONLY_FEATURE,) if votes_only else ())),
     )
     evolved = evolve_to(empty, ColumnMatch.of(empty, columns).fields)
     return replace(evolved, schemas={evolved.schema_id: evolved.schema})

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fuse_storage import statistics
+from fuse_storage.attach.source_files import UNKNOWABLE, SourceFile
 from fuse_storage.commit.schema_evolution import can_widen
+from fuse_storage.errors import SchemaError
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import create_file, new_id
@@ -36,68 +38,30 @@ from fuse_storage.parquet.foreign.file_schema import (
     read_file_schema,
     storable_schema,
     unread_names,
+    votable_schema,
 )
 from fuse_storage.parquet.foreign.file_statistics import foreign_statistics
-from fuse_storage.parquet.foreign.footer import OpenedFile, open_foreign_file, physical_names
+from fuse_storage.parquet.foreign.footer import OpenedFile, physical_names
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import ColumnStatistics
-from fuse_storage.store.shared_files import resolve_foreign_store
 from fuse_storage.store.store import Store
 
 _NAIVE, _IN_UTC = types.SPARK_TYPES_BY_NAME["timestamp_ntz"], types.SPARK_TYPES_BY_NAME["timestamp"]
-_FOOTER_READERS = 16
-"""Files whose footers are read at a time."""
-
-ColumnConstants = Mapping[str, Any]
-"""By the physical name of a column, what all rows of a file hold, as JSON has defaults."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A live file of a source. ``location``: its absolute path or URL. ``modified``: microseconds since 1970.
-
-    ``constants``: values of partition columns.
-    """
-
-    location: str
-    size: int
-    modified: int | None = None
-    etag: str | None = None
-    constants: ColumnConstants = field(default_factory=dict)
-
-
-def open_source_files(
-    store: Store, source: str, files: Sequence[SourceFile], progress: Callable[[int, int], None] | None = None
-) -> list[OpenedFile]:
-    """Read the footers of files at a source, in their order. ``store``: the table's, whose options are used.
-
-    Raises StorageError, naming the file.
-    """
-
-    def open_one(file: SourceFile) -> OpenedFile:
-        other, key = resolve_foreign_store(store, file.location, source)
-        return open_foreign_file(other, key, file.size, ask_meta=file.modified is None)
-
-    opened = []
-    with ThreadPoolExecutor(_FOOTER_READERS, "fuse-attach") as pool:
-        for result in pool.map(open_one, files):
-            opened.append(result)
-            if progress is not None:
-                progress(len(opened), len(files))
-    return opened
 
 
 @dataclass(frozen=True, slots=True)
 class StagedFiles:
     """Segments over files, the names in these that are not read, and the ids of columns that some have narrower.
 
-    A name is not read that no column has, or where a path gives the column's value.
+    A name is not read that no column has, or where a path gives the column's value. ``unknown``: how many files were
+    left out since nobody can know them.
     """
 
     segments: tuple[StagedSegment, ...]
     unread: frozenset[str]
     narrower: frozenset[int]
+    unknown: int = 0
 
 
 def reads_as_logged(found: pa.DataType, logged: pa.DataType) -> bool:
@@ -113,19 +77,26 @@ def stage_source_files(
     store: Store,
     schema: Schema,
     by_id: bool,
-    files: Sequence[SourceFile],
-    opened: Sequence[OpenedFile],
+    opened: Sequence[tuple[SourceFile, OpenedFile]],
     widens: TypeWidening = can_widen,
+    votes_only: bool = False,
 ) -> StagedFiles:
     """Stage segments whose blocks are these files; those without rows are left out.
 
     ``by_id``: columns are found by field ids. ``widens``: whether a file may have a column in one type and the table in
-    another. Raises SchemaError or Unsupported, naming the file.
+    another. Raises SchemaError or Unsupported, naming the file; with ``votes_only`` it is left out instead.
     """
-    started, staged, unread, narrower = utc_now(), [], set[str](), set[int]()
-    pairs = [(file, each) for file, each in zip(files, opened, strict=True) if each.parsed.row_count]
-    for first in range(0, len(pairs), MAX_BLOCKS_PER_SEGMENT):
-        units = [_BlockUnit.of(schema, by_id, widens, *pair) for pair in pairs[first : first + MAX_BLOCKS_PER_SEGMENT]]
+    started, staged, unread, narrower, unknown = utc_now(), [], set[str](), set[int](), 0
+    found = (
+        _BlockUnit.knowable(schema, by_id, widens, *pair) if votes_only else _BlockUnit.of(schema, by_id, widens, *pair)
+        for pair in opened
+        if pair[1].parsed.row_count
+    )
+    while batch := list(islice(found, MAX_BLOCKS_PER_SEGMENT)):
+        units = [unit for unit in batch if unit is not None]
+        unknown += len(batch) - len(units)
+        if not units:
+            continue
         unread |= {name for unit in units for name in unit.unread}
         narrower |= {column_id for unit in units for column_id in unit.narrower}
         segment_id = new_id()
@@ -138,7 +109,7 @@ def stage_source_files(
         row = segment_row(segment_id, segment, zones, blocks, schema)
         row_count = sum(unit.row_count for unit in units)
         staged.append(StagedSegment(segment_id, schema.id, row_count, len(units), started, encode_list_row(row)))
-    return StagedFiles(tuple(staged), frozenset(unread), frozenset(narrower))
+    return StagedFiles(tuple(staged), frozenset(unread), frozenset(narrower), unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +126,37 @@ class _BlockUnit:
         return int(self.row["row_count"])
 
     @staticmethod
-    def of(schema: Schema, by_id: bool, widens: TypeWidening, file: SourceFile, opened: OpenedFile) -> _BlockUnit:
+    def knowable(
+        schema: Schema, by_id: bool, widens: TypeWidening, file: SourceFile, opened: OpenedFile
+    ) -> _BlockUnit | None:
+        """The block of a table for votes alone, which need not have all columns of the file; None if it knows none."""
+        try:
+            return _BlockUnit.of(schema, by_id, widens, file, opened, _votable_schema)
+        except UNKNOWABLE:
+            return None
+
+    @staticmethod
+    def of(
+        schema: Schema,
+        by_id: bool,
+        widens: TypeWidening,
+        file: SourceFile,
+        opened: OpenedFile,
+        readable: _ReadableColumns = lambda schema, *file: storable_schema(*file),
+    ) -> _BlockUnit:
         footer = opened.footer(physical_names(schema) if by_id else None)
         found = read_file_schema(footer)
-        storable = storable_schema(found, footer, opened.where)
-        read = pa.schema([each for each in storable if by_id or each.name not in file.constants])
+        keys = {each.id if by_id else each.physical_name: each for each in schema.fields}
+        constants = {keys[key].id: value for key, value in file.constants.items() if key in keys}
+        hidden = {*file.constants, *(each.physical_name for each in schema.fields if each.id in constants)}
+        constants |= {
+            keys[key].id: value
+            for key, value in file.absent.items()
+            if key in keys and keys[key].physical_name not in found.names
+        }
+        storable = readable(schema, found, footer, opened.where)
+        read = pa.schema([each for each in storable if each.name not in hidden])
         narrower = narrower_columns(read, schema, widens, opened.where)
-        ids = {each.physical_name: each.id for each in schema.fields}
-        constants = {ids[name]: value for name, value in file.constants.items() if name in ids}
         counts = [group.row_count for group in opened.parsed.groups]
         row = {
             "id": new_id(),
@@ -184,8 +178,22 @@ class _BlockUnit:
             "etag": file.etag if opened.meta is None else opened.meta.etag,
         }
         zones = dict(_zone_statistics(schema, footer, found, opened, constants))
-        hidden = set(storable.names).difference(read.names)
-        return _BlockUnit(row, zones, frozenset(unread_names(storable, schema) | hidden), frozenset(narrower))
+        unread = unread_names(storable, schema) | set(found.names).difference(read.names)
+        return _BlockUnit(row, zones, frozenset(unread), frozenset(narrower))
+
+
+_ReadableColumns = Callable[[Schema, pa.Schema, Footer, str], pa.Schema]
+"""The columns that are read of a file, by the table's columns, the file's, its footer and its name."""
+
+
+def _votable_schema(schema: Schema, found: pa.Schema, footer: Footer, where: str) -> pa.Schema:
+    """The columns of a file that can be voted on. Raises SchemaError where one of the table's is not among them."""
+    votable, refused = votable_schema(found, footer)
+    names = {each.physical_name.lower() for each in schema.fields}
+    for name, reason in refused.items():
+        if name.lower() in names:
+            raise SchemaError(f"{where}: {reason}")
+    return votable
 
 
 def _zone_sizes(opened: OpenedFile) -> list[int] | None:

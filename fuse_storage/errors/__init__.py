@@ -15,6 +15,7 @@ StorageError          something about the store itself: permission, network, dis
 ├── InvalidArgument   also a ValueError: a name, a time or a property that cannot be: give another
 │   └── RepeatedKey   rows of one commit have a key twice: say which counts
 ├── ReadOnly          a handle that only reads was asked to change the table: open it otherwise
+├── VotesOnly         the rows are read at their source, and this table votes on its files: read the source
 └── FormatError       the bytes are not what we write: do not retry
     ├── Corrupt       they were, and are damaged: repair or rebuild
     └── Unsupported   they are of a newer version: upgrade
@@ -154,6 +155,12 @@ class ReadOnly(StorageError):
     """A handle that was opened to be read only, or at an older state, was asked to change the table."""
 
     code = "READ_ONLY"
+
+
+class VotesOnly(StorageError):
+    """Rows were asked of a table that votes on the files of its source, and does not know which rows of them count."""
+
+    code = "VOTES_ONLY"
 
 
 class FormatError(StorageError):

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_storage.errors import FormatError, ReadOnly
+from fuse_storage.errors import Advice, FormatError, ReadOnly, VotesOnly
 from fuse_storage.metadata.encoding import format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.refs import Branch, RefEntry
@@ -24,24 +24,7 @@ from fuse_storage.metadata.segment import TailTotals
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.cache import cache_of
 from fuse_storage.store.shared_files import SHARED_FILES_FEATURE
-from fuse_storage.validation.features import (
-    FOREIGN_FILES_FEATURE,
-    FORMAT_NAME,
-    FORMAT_VERSION,
-    HOT_FEATURE,
-    check_readable,
-    check_writer_features,
-)
-from fuse_storage.validation.json_members import (
-    MAX_SNAPSHOT_BYTES,
-    FormatMembers,
-    SnapshotMembers,
-    check_properties,
-    check_schemas,
-    convert_members,
-    load_json,
-    parse_stored_time,
-)
+from fuse_storage.validation import features, json_members
 
 CLUSTER_METHODS = ("linear", "zorder", "hilbert")
 """How rows are ordered by several columns; the property ``cluster_method`` says which, and the first is the default."""
@@ -117,7 +100,7 @@ class Snapshot:
     @property
     def has_chain(self) -> bool:
         """Whether what comes next is found in a chain of its own."""
-        return HOT_FEATURE in self.reader_features
+        return features.HOT_FEATURE in self.reader_features
 
     @property
     def schema(self) -> Schema:
@@ -155,10 +138,24 @@ class Snapshot:
     @property
     def source(self) -> Mapping[str, Any] | None:
         """What the table was attached to, as the property has it; None of a table of its own."""
-        return self.properties.get(SOURCE_PROPERTY) if FOREIGN_FILES_FEATURE in self.reader_features else None
+        return self.properties.get(SOURCE_PROPERTY) if features.FOREIGN_FILES_FEATURE in self.reader_features else None
+
+    @property
+    def votes_only(self) -> bool:
+        """Whether it votes on files of its source, whose own readers know which of their rows count."""
+        return features.VOTES_ONLY_FEATURE in self.reader_features
+
+    def check_rows(self) -> None:
+        """Raise VotesOnly where no rows are read or changed here."""
+        if self.votes_only:
+            raise VotesOnly(
+                f"this table votes on the files of {self.source and self.source['url']}, and does not know which rows "
+                f"of them count: read and change rows there; " + Advice.call("explain", ...) + " tells the votes"
+            )
 
     def check_own_rows(self) -> None:
         """Raise ReadOnly where rows and columns change through the source alone."""
+        self.check_rows()
         if self.source is not None and not self.source.get("adopted"):
             raise ReadOnly(f"the rows are those of {self.source['url']}: change them there, and sync; or convert it")
 
@@ -175,14 +172,14 @@ class Snapshot:
         """Raise ReadOnly for a state without its tail, Unsupported where a write could break what is newer than us."""
         if self.is_cut:
             raise ReadOnly(f"{self.id} was opened with tail=False, to be read only: open the table without it")
-        check_writer_features(self.writer_features)
+        features.check_writer_features(self.writer_features)
 
     def encode(self) -> builtins.bytes:
         """Write the snapshot as JSON, the most asked-for things first."""
         names = {str(column_id): list(names) for column_id, names in self.names.items()}
         members = {
-            "format": FORMAT_NAME,
-            "format_version": FORMAT_VERSION,
+            "format": features.FORMAT_NAME,
+            "format_version": features.FORMAT_VERSION,
             "reader_features": list(self.reader_features),
             "writer_features": list(self.writer_features),
             "id": self.id,
@@ -219,9 +216,9 @@ class Snapshot:
     def decode(data: builtins.bytes, where: str) -> Snapshot:
         """Raises Unsupported for what is newer than this version, FormatError for what is no snapshot."""
         try:
-            members = load_json(data, MAX_SNAPSHOT_BYTES)
-            check_readable(convert_members(members, FormatMembers))
-            return _decode(convert_members(members, SnapshotMembers), members)
+            members = json_members.load_json(data, json_members.MAX_SNAPSHOT_BYTES)
+            features.check_readable(json_members.convert_members(members, json_members.FormatMembers))
+            return _decode(json_members.convert_members(members, json_members.SnapshotMembers), members)
         except FormatError as problem:
             raise type(problem)(f"{where}: {problem}") from problem
         except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError, pa.ArrowException) as problem:
@@ -250,8 +247,8 @@ def read_snapshot(branch: Branch, entry: RefEntry) -> Snapshot:
     return cache_of(store).get_or_load(key, load, lambda _: 20 * reference.length)
 
 
-def _decode(members: SnapshotMembers, whole: Mapping[str, Any]) -> Snapshot:
-    check_schemas(members.schemas)
+def _decode(members: json_members.SnapshotMembers, whole: Mapping[str, Any]) -> Snapshot:
+    json_members.check_schemas(members.schemas)
     schemas = {schema.id: schema for schema in map(Schema.from_json, members.schemas)}
     for part in (each for schema in schemas.values() for top in schema.fields for each in top.walk()):
         if part.default is not None and part.default_scalar.as_py() is None:
@@ -259,7 +256,9 @@ def _decode(members: SnapshotMembers, whole: Mapping[str, Any]) -> Snapshot:
     present = schemas[members.schema]
     if not {field.id for _, field in present.leaves()}.issuperset(members.cluster_by):
         raise ValueError(f"cluster_by = {members.cluster_by} names what is no column")
-    check_properties(members.properties, FOREIGN_FILES_FEATURE in whole["reader_features"] and SOURCE_PROPERTY)
+    json_members.check_properties(
+        members.properties, features.FOREIGN_FILES_FEATURE in whole["reader_features"] and SOURCE_PROPERTY
+    )
     for definition in members.definitions.values():
         if not str(definition["key"]).isalnum():
             raise ValueError(f"the key {definition['key']!r} of an index is not of letters and digits")
@@ -270,7 +269,7 @@ def _decode(members: SnapshotMembers, whole: Mapping[str, Any]) -> Snapshot:
         branch=members.branch,
         commit_id=members.commit,
         parent=members.parent,
-        timestamp=parse_stored_time(members.timestamp),
+        timestamp=json_members.parse_stored_time(members.timestamp),
         operation=members.operation,
         summary=_frozen(members.summary),
         row_count=members.rows,

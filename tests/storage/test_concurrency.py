@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fuse_storage import StoredTable
+from fuse_storage import StoredTable, open_store
 from fuse_storage.testing import check_invariants
 from tests.effort import effort
 from tests.storage.small import COLUMNS, append, ids_of, known_by, truth
@@ -58,7 +58,7 @@ def test_eight_processes_that_append_at_once_lose_nothing(tmp_path: Path) -> Non
 
 def test_threads_that_append_to_an_object_store_lose_nothing(s3: dict[str, str]) -> None:
     url = f"s3://tables/{uuid.uuid4().hex}"
-    StoredTable.create(url, COLUMNS, options=s3)
+    StoredTable.create(open_store(url, s3), COLUMNS)
 
     def write(first: int) -> None:
         for row_id in range(first, first + 4):

@@ -115,6 +115,7 @@ class CatalogRequests:
         return _framed(header, files)
 
     def _scan(self, table: Table, branch: str) -> tuple[str, bytes]:
+        table.snapshot.check_rows()
         scan = native_scan(self.spark, table.stored, branch, INDEXED_MODE, self.names.options)
         return scan.describe(), scan.file_listing
 

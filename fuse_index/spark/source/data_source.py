@@ -140,6 +140,7 @@ class FuseSource(DataSource):
         if self.pinned_snapshot:
             location = replace(location, at=self.pinned_snapshot, version=None)
         table = planned or location.open()
+        table.snapshot.check_rows()
         return table, options.parse_column_list(
             self.options.get("columns"), table.snapshot.schema, self.context.case_sensitive
         )

@@ -18,7 +18,7 @@ from fuse_index.spark import schemas
 from fuse_index.spark.source.heap_write import HeapWrite
 from fuse_index.spark.source.keyed_write import KeyedWrite, has_changes, resolve_keyed_names
 from fuse_index.spark.source.options import OptionError, TableLocation
-from fuse_storage import AlreadyExists, NotFound, SchemaChange, SchemaError, StoredTable, is_keyed
+from fuse_storage import AlreadyExists, NotFound, SchemaChange, SchemaError, StoredTable, is_keyed, open_store
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,9 @@ def _open_or_create(location: TableLocation, row_schema: pa.Schema) -> StoredTab
         if location.branch != "main":
             raise
     try:
-        return StoredTable.create(location.url, schemas.all_nullable(row_schema), options=dict(location.store_options))
+        return StoredTable.create(
+            open_store(location.url, dict(location.store_options)), schemas.all_nullable(row_schema)
+        )
     except AlreadyExists:  # someone else was faster
         return location.open()
 

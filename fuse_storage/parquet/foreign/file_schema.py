@@ -40,6 +40,35 @@ def storable_schema(found: pa.Schema, footer: Footer, where: str) -> pa.Schema:
     return pa.schema([_stored_field(field, (), int96, where) for field in found])
 
 
+def votable_schema(found: pa.Schema, footer: Footer) -> tuple[pa.Schema, Mapping[str, str]]:
+    """The columns of a file that a table can hold, and why not of each other one, by its name.
+
+    None of two that differ only in case is among them, since readers may take the one for the other.
+    """
+    kept: list[pa.Field] = []
+    refused: dict[str, str] = {}
+    twins = _twins(found)
+    for each in found:
+        try:
+            if each.name.lower() in twins or _has_twins(each.type):
+                raise SchemaError(f"column {each.name!r} or parts of it have names that differ only in case")
+            kept.extend(storable_schema(pa.schema([each]), footer, "a file"))
+        except (SchemaError, Unsupported) as refusal:
+            refused[each.name] = str(refusal)
+    return pa.schema(kept), refused
+
+
+def _twins(fields: Iterable[pa.Field]) -> set[str]:
+    return {name for name, count in Counter(each.name.lower() for each in fields).items() if count > 1}
+
+
+def _has_twins(kind: pa.DataType) -> bool:
+    if not is_.is_nested(kind):
+        return False
+    parts = [kind.field(number) for number in range(kind.num_fields)]
+    return bool(is_.is_struct(kind) and _twins(parts)) or any(_has_twins(part.type) for part in parts)
+
+
 def _twice(fields: Iterable[pa.Field]) -> list[str]:
     return [name for name, count in Counter(each.name for each in fields).items() if count > 1]
 
@@ -105,7 +134,14 @@ def _narrower_parts(found: pa.DataType, field: Field, widens: TypeWidening, wher
     if types.storage_type_name(found) != types.storage_type_name(field.type):
         raise SchemaError(f"{where} has column {field.name!r} as {found}, and the table as {field.type}")
     if is_.is_struct(found):
+        names = {part.name.lower(): part.name for part in found}
         for child in field.children:
+            other = names.get(child.physical_name.lower())
+            if other is not None and found.get_field_index(child.physical_name) < 0:
+                raise SchemaError(
+                    f"{where} has a field {field.name}.{other}, and the table {field.name}.{child.physical_name}: they "
+                    f"differ only in case, so that Spark could ask for neither; rename one"
+                )
             if (index := found.get_field_index(child.physical_name)) >= 0:
                 yield from _narrower_parts(found.field(index).type, child, widens, where)
     elif is_.is_map(found):

@@ -3,6 +3,7 @@
 And what engines with streams commit, and PyIceberg does not: files of equality deletes.
 """
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -91,5 +92,26 @@ def delete_equal_rows(table: Table, place: Path, keys: pa.Table) -> None:
     found.spec_id = table.spec().spec_id
     with table.transaction() as transaction:
         producer = _Deletes(operation=Operation.DELETE, transaction=transaction, io=table.io)
+        producer.append_data_file(found)
+        producer.commit()
+
+
+def add_file_without_partition(table: Table, place: Path, rows: pa.Table, value: date) -> None:
+    """Commit a file that lacks the column ``day``, by whose value it is partitioned, as a migration from Hive does."""
+    ids = {field.name: str(field.field_id).encode() for field in table.schema().fields}
+    fields = [each.with_metadata({b"PARQUET:field_id": ids[each.name]}) for each in rows.schema if each.name != "day"]
+    pq.write_table(rows.drop_columns("day").cast(pa.schema(fields)), place)
+    found = DataFile.from_args(
+        _table_format_version=2,
+        content=DataFileContent.DATA,
+        file_path=f"file://{place}",
+        file_format=FileFormat.PARQUET,
+        partition=Record((value - date(1970, 1, 1)).days),
+        record_count=len(rows),
+        file_size_in_bytes=place.stat().st_size,
+    )
+    found.spec_id = table.spec().spec_id
+    with table.transaction() as transaction:
+        producer = _FastAppendFiles(operation=Operation.APPEND, transaction=transaction, io=table.io)
         producer.append_data_file(found)
         producer.commit()

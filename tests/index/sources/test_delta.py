@@ -120,9 +120,9 @@ def test_a_sync_reads_the_footers_of_new_files_alone(tmp_path: Path, monkeypatch
     opened: list[int] = []
     reader = module.open_source_files
 
-    def counted(store: Any, source: str, files: Any, progress: Any = None) -> Any:
+    def counted(store: Any, source: str, files: Any, *more: Any) -> Any:
         opened.append(len(files))
-        return reader(store, source, files, progress)
+        return reader(store, source, files, *more)
 
     monkeypatch.setattr(module, "open_source_files", counted)
     write_deltalake(place, some_rows(200, 30), mode="append")

@@ -59,6 +59,7 @@ PROMISED = [
     "TailFull",
     "Unsupported",
     "Verification",
+    "VotesOnly",
     "WhereError",
     "attach",
     "cache_columns",

@@ -92,7 +92,7 @@ def test_a_purge_leaves_no_empty_folders(tmp_path: Path) -> None:
 
 def test_a_table_in_a_bucket_is_read_with_the_warehouse_s_options(s3: dict[str, str]) -> None:
     place = f"s3://tables/{uuid.uuid4().hex}"
-    StoredTable.create(f"{place}-table", COLUMNS, options=s3)
+    StoredTable.create(storage.open_store(f"{place}-table", s3), COLUMNS)
     warehouse = Warehouse.open(storage.open_store(place, s3), create=True)
 
     found = storage.open_table_store(warehouse.store, storage.location_of(warehouse.store, f"{place}-table"))

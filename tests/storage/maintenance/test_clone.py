@@ -133,7 +133,7 @@ def test_damage_in_metadata_that_only_helps_is_left_behind(table: StoredTable) -
 
 def test_files_of_another_bucket_folder_are_read_with_the_same_credentials(s3: dict[str, str]) -> None:
     options = {**s3, "allow_http": "true"}
-    table = append(StoredTable.create("s3://tables/cloned", COLUMNS, options=options), 1, 2)
+    table = append(StoredTable.create(storage.open_store("s3://tables/cloned", options), COLUMNS), 1, 2)
     copy = storage.clone_table(table, storage.open_store("s3://tables/clone", options))
     storage.process_cache.clear()
 

@@ -12,7 +12,8 @@ import pytest
 from fuse_storage import StorageError, open_store
 from fuse_storage.attach.set_source import SourceVersion, first_attached_snapshot
 from fuse_storage.attach.source_columns import plain_source_columns
-from fuse_storage.attach.stage_files import SourceFile, stage_source_files
+from fuse_storage.attach.source_files import SourceFile
+from fuse_storage.attach.stage_files import stage_source_files
 from fuse_storage.parquet.foreign.file_schema import read_file_schema, storable_schema
 from fuse_storage.parquet.foreign.footer import open_foreign_file
 
@@ -58,7 +59,7 @@ def attach_one(place: str, data: bytes) -> None:
     footer = opened.footer()
     columns = plain_source_columns(storable_schema(read_file_schema(footer), footer, "a.parquet"))
     first = first_attached_snapshot(open_store("memory://no-table"), columns, SourceVersion("parquet", place, None), {})
-    stage_source_files(store, first.schema, False, [SourceFile("a.parquet", len(data))], [opened])
+    stage_source_files(store, first.schema, False, [(SourceFile("a.parquet", len(data)), opened)])
 
 
 @pytest.mark.parametrize("seed", range(2))

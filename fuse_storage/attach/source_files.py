@@ -1,0 +1,73 @@
+"""Files of a source: where they are, and their footers. Knows no blocks, and no source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from fuse_storage.errors import Corrupt, NotFound, SchemaError, Unsupported
+from fuse_storage.parquet.foreign.footer import OpenedFile, open_foreign_file
+from fuse_storage.store.shared_files import resolve_foreign_store
+from fuse_storage.store.store import Store
+
+_FOOTER_READERS = 16
+"""Files whose footers are read at a time."""
+
+ColumnConstants = Mapping[str | int, Any]
+"""By the physical name of a column, or its field id where files are read by it, what all rows of a file hold.
+
+Values are as JSON has defaults.
+"""
+UNKNOWABLE = (SchemaError, Unsupported, Corrupt, NotFound, pa.ArrowException)
+"""What is raised for a file that a table for votes alone does not know: its readers may find a way, or raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A live file of a source. ``location``: its absolute path or URL. ``modified``: microseconds since 1970.
+
+    ``constants``: values of partition columns. ``absent``: of columns that hold another value than NULL where the file
+    lacks them.
+    """
+
+    location: str
+    size: int
+    modified: int | None = None
+    etag: str | None = None
+    constants: ColumnConstants = field(default_factory=dict)
+    absent: ColumnConstants = field(default_factory=dict)
+
+
+def open_source_files(
+    store: Store,
+    source: str,
+    files: Sequence[SourceFile],
+    progress: Callable[[int, int], None] | None = None,
+    votes_only: bool = False,
+) -> list[tuple[SourceFile, OpenedFile]]:
+    """Read the footers of files at a source, in their order. ``store``: the table's, whose options are used.
+
+    Raises StorageError, naming the file; with ``votes_only`` files that nobody can know are left out instead.
+    """
+
+    def open_one(file: SourceFile) -> OpenedFile | None:
+        other, key = resolve_foreign_store(store, file.location, source)
+        try:
+            return open_foreign_file(other, key, file.size, ask_meta=file.modified is None)
+        except UNKNOWABLE:
+            if votes_only:
+                return None
+            raise
+
+    opened = []
+    with ThreadPoolExecutor(_FOOTER_READERS, "fuse-attach") as pool:
+        for number, (file, result) in enumerate(zip(files, pool.map(open_one, files), strict=True), 1):
+            if result is not None:
+                opened.append((file, result))
+            if progress is not None:
+                progress(number, len(files))
+    return opened

@@ -1,0 +1,278 @@
+"""Tables for votes alone: they take what is not read here, leave out no file with a row that matches, read nothing."""
+
+import json
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import fuse_index as fuse
+from fuse_index.predicate import Predicate
+from fuse_index.pruning.planner import plan_scan
+from fuse_storage import StoredTable, known_files
+from tests.index.sources.corpora import folder_of, questions
+from tests.index.sources.one_table import OneTable, add_file_without_partition, delete_equal_rows
+
+DATA = folder_of("DELTA_TEST_DATA")
+DELTA_TABLES = [
+    "delta-golden/collations-table",
+    "delta-golden/data-reader-timestamp_ntz-id-mode",
+    "delta-golden/data-skipping-basic-stats-all-types-columnmapping-id",
+    "delta-golden/dv-partitioned-with-checkpoint",
+    "delta-golden/dv-with-columnmapping",
+    "delta-golden/spark-variant-checkpoint",
+    "delta-golden/table-with-columnmapping-mode-id",
+    "delta-rs/cdf-table-with-cdc-and-dvs",
+    "delta-rs/spark-shredded-variant-preview-delta",
+    "delta-rs/table-with-dv-small",
+]
+"""Tables that ``attach`` refuses to read, or has only as far as its types go."""
+
+
+def left_out(table: fuse.Table, where: Predicate | str) -> set[str]:
+    """The files on which votes say that no row matches."""
+    predicate = table._predicate(where)
+    mask = plan_scan(table.stored, predicate, table.engine, strict=True).block_mask
+    return {location for location, file in known_files(table.stored).items() if not mask[file.block]}
+
+
+def delta_rows(place: Path, table: fuse.Table) -> tuple[pa.Table, list[str]]:
+    """All rows that files of a Delta table hold, deleted ones too, in the columns of ours, and the file of each."""
+    source = DeltaTable(str(place))
+    physical = {
+        each["name"]: each.get("metadata", {}).get("delta.columnMapping.physicalName", each["name"])
+        for each in json.loads(source.schema().to_json())["fields"]
+    }
+    actions = pa.table(source.get_add_actions(flatten=False)).to_pylist()
+    parts, files = [], list[str]()
+    for action in actions:
+        location = f"{place}/{unquote(action['path'])}"
+        found = pq.read_table(location, partitioning=None, coerce_int96_timestamp_unit="us")
+        values = action.get("partition") or {}
+        columns = [
+            found.column(physical[each.name]).cast(each.type)
+            if physical[each.name] in found.column_names
+            else pa.chunked_array(
+                [pa.array([values.get(each.name, values.get(physical[each.name]))] * len(found), each.type)]
+            )
+            for each in table.schema
+        ]
+        parts.append(pa.table(columns, schema=table.schema))
+        files += [location] * len(found)
+    return pa.concat_tables([table.schema.empty_table(), *parts]), files
+
+
+@pytest.mark.skipif(DATA is None, reason="DELTA_TEST_DATA names no folder of Delta tables")
+@pytest.mark.parametrize("name", DELTA_TABLES)
+def test_a_delta_table_that_is_not_read_here_has_votes_that_hold(name: str, tmp_path: Path) -> None:
+    assert DATA is not None
+    place = DATA / name
+    table = fuse.attach(place, tmp_path / "table", format="delta", votes_only=True)
+    rows, files = delta_rows(place, table)
+
+    assert set(files) == set(known_files(table.stored))
+    for predicate, keep in questions(table, rows):
+        needed = {file for file, wanted in zip(files, keep.to_pylist(), strict=True) if wanted}
+        assert not needed & left_out(table, predicate), predicate
+    assert len(set(files)) < 2 or left_out(table, f"`{table.schema.names[0]}` IS NULL AND false") == set(files)
+
+
+def test_votes_are_given_on_files_with_deletion_vectors(tmp_path: Path) -> None:
+    if DATA is None:
+        pytest.skip("DELTA_TEST_DATA names no folder of Delta tables")
+    place = DATA / "delta-golden/dv-with-columnmapping"
+    with pytest.raises(fuse.Unsupported, match="deletion vector"):
+        fuse.attach(place, tmp_path / "read", format="delta")
+    table = fuse.attach(place, tmp_path / "table", format="delta", votes_only=True)
+    table.create_index("by_col1", "bloom", ["col1"])
+
+    assert len(left_out(table, "col1 = 7")) == len(known_files(table.stored)) - 1
+    assert table.explain("col1 = 7").blocks.kept == 1
+
+
+def some_rows(first: int, count: int) -> pa.Table:
+    return pa.table({"id": pa.array(range(first, first + count)), "name": [f"n{n % 40}" for n in range(count)]})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> fuse.Table:
+    for first in (0, 100):
+        write_deltalake(str(tmp_path / "lake"), some_rows(first, 100), mode="append")
+    return fuse.attach(tmp_path / "lake", tmp_path / "table", format="delta", votes_only=True)
+
+
+ROWS: dict[str, Callable[[fuse.Table], Any]] = {
+    "scan": lambda table: table.scan("id = 1"),
+    "count": lambda table: table.count(),
+    "head": lambda table: table.head(),
+    "to_arrow": lambda table: table.to_arrow(),
+    "search": lambda table: table.search("name", "n1"),
+    "aggregate": lambda table: table.aggregate([], ["count(*)"]),
+    "explain an aggregate": lambda table: table.explain(aggregates=["max(id)"]),
+    "polars": fuse.scan_polars,
+    "changes": lambda table: table.changes(table.snapshot.id),
+    "convert": lambda table: table.convert(),
+    "export_delta": lambda table: table.export_delta(),
+    "export_iceberg": lambda table: table.export_iceberg(),
+    "append": lambda table: table.append(some_rows(0, 1)),
+    "delete": lambda table: table.delete("id = 1"),
+    "update": lambda table: table.update("id = 1", {"name": "'x'"}),
+    "overwrite": lambda table: table.overwrite(some_rows(0, 1)),
+    "merge": lambda table: table.merge(some_rows(0, 1), on=["id"]),
+    "add_column": lambda table: table.add_column("more", "INT"),
+    "compact": lambda table: table.maintenance.compact(),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_no_row_is_read_or_changed(table: fuse.Table, name: str) -> None:
+    before = table.snapshot.id
+    with pytest.raises(fuse.VotesOnly, match=r"votes on the files of .*lake, and does not know which rows") as refused:
+        ROWS[name](table)
+
+    assert refused.value.code == "VOTES_ONLY"
+    assert table.refresh().snapshot.id == before
+
+
+def test_an_older_reader_refuses_the_table(table: fuse.Table) -> None:
+    stored = json.loads(table.stored.store.read(table.snapshot.path))
+
+    assert "votes-only" in stored["reader_features"]
+    assert fuse.open_table(table.stored.store.url).snapshot.votes_only
+    clone = table.clone(f"{table.stored.store.url}-clone")
+    assert clone.snapshot.votes_only
+
+
+def test_columns_of_unknown_types_have_no_votes(tmp_path: Path) -> None:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    rows = pa.table(
+        {
+            "id": [1, 2],
+            "at": pa.array([1, 2], pa.timestamp("ns")),
+            "clock": pa.array([1, 2], pa.time64("us")),
+            "half": pa.array([1.0, 2.0], pa.float16()),
+            "a.b": [1, 2],
+            "twin": [1, 2],
+            "Twin": [3, 4],
+            "s": pa.array([{"t": 1}, None], pa.struct([("t", pa.time32("ms"))])),
+        }
+    )
+    pq.write_table(rows, folder / "one.parquet")
+    pq.write_table(rows, folder / "two.parquet")
+    pq.write_table(pa.table({"id": [5], "ID": [6]}), folder / "twins.parquet")
+    (folder / "none.parquet").write_bytes(b"no Parquet")
+    table = fuse.attach(folder, tmp_path / "table", votes_only=True)
+
+    assert table.schema.names == ["id"]
+    assert set(table.snapshot.summary["without_votes"]) == {"at", "clock", "half", "a.b", "twin", "Twin", "s", "ID"}
+    assert [Path(each).name for each in known_files(table.stored)] == ["one.parquet", "two.parquet"]
+
+
+def test_files_that_nobody_can_know_are_read_as_ever(tmp_path: Path) -> None:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    pq.write_table(pa.table({"id": [1, 2], "name": ["a", "b"]}), folder / "one.parquet")
+    table = fuse.attach(folder, tmp_path / "table", votes_only=True)
+    (folder / "broken.parquet").write_bytes(b"no Parquet")
+    pq.write_table(pa.table({"ID": [7]}), folder / "case.parquet")
+    pq.write_table(pa.table({"id": ["text"]}), folder / "type.parquet")
+    pq.write_table(pa.table({"id": pa.array([1], pa.timestamp("ns"))}), folder / "time.parquet")
+    pq.write_table(pa.table({"id": [3], "more": [1]}), folder / "two.parquet")
+
+    result = table.sync()
+    assert (result.added_files, result.unknown_files, result.kept_files) == (1, 4, 1)
+    assert table.schema.names == ["id", "name", "more"]
+    assert {Path(each).name for each in known_files(table.stored)} == {"one.parquet", "two.parquet"}
+    again = table.sync()
+    assert (again.added_files, again.unknown_files, again.snapshot) == (0, 4, result.snapshot)
+
+
+def test_the_known_files_have_sizes_and_times(table: fuse.Table) -> None:
+    files = known_files(StoredTable.open(table.stored.store.url))
+
+    assert {(path, file.size) for path, file in files.items()} == {(path, Path(path).stat().st_size) for path in files}
+    assert [file.block for file in files.values()] == [0, 1]
+    assert all(abs((file.modified or 0) - Path(path).stat().st_mtime_ns // 1000) <= 1 for path, file in files.items())
+
+
+@pytest.fixture
+def catalog(monkeypatch: pytest.MonkeyPatch) -> OneTable:
+    made = OneTable("test")
+    monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda name: made)
+    return made
+
+
+def iceberg_rows(first: int, count: int) -> pa.Table:
+    numbers = range(first, first + count)
+    days = pa.array([date(2024, 1, 1 + first // 50)] * count, pa.date32())
+    return pa.table({"id": list(numbers), "name": [f"n{n}" for n in numbers], "day": days})
+
+
+def attached(tmp_path: Path, source: str = "iceberg://test/db.t") -> fuse.Table:
+    table = fuse.attach(source, tmp_path / "table", format="iceberg", votes_only=True)
+    without_votes = table.snapshot.summary.get("without_votes", {})
+    assert set(without_votes) == set(["at", "key"] if source.endswith("newer.metadata.json") else [])
+    table.create_index("by_id", "bloom", ["id"])
+    return table
+
+
+def test_an_iceberg_table_with_deletes_has_votes(tmp_path: Path, catalog: OneTable) -> None:
+    source = catalog.create(tmp_path / "lake", iceberg_rows(0, 1).schema)
+    for first in (0, 50):
+        source.append(iceberg_rows(first, 50))
+    delete_equal_rows(source, tmp_path / "keys.parquet", pa.table({"id": [3, 70]}))
+    table = attached(tmp_path)
+
+    files = set(known_files(table.stored))
+    assert len(files) == 2
+    (first,) = files - left_out(table, "id = 3")  # a deleted row is one of the file still
+    (second,) = files - left_out(table, "name = 'n71' AND id = 71")
+    assert first != second
+    assert left_out(table, "id = 1000") == files
+
+
+def test_defaults_and_values_of_partitions_are_in_files_that_lack_them(tmp_path: Path, catalog: OneTable) -> None:
+    source = catalog.create(tmp_path / "lake", iceberg_rows(0, 1).schema, partition_by="day")
+    for first in (0, 50):
+        source.append(iceberg_rows(first, 50))
+    add_file_without_partition(source, tmp_path / "bare.parquet", iceberg_rows(100, 50), date(2024, 1, 9))
+    described = json.loads(Path(source.metadata_location.removeprefix("file://")).read_text())
+    for schema in described["schemas"]:
+        schema["fields"] += [
+            {"id": 71, "name": "more", "type": "int", "required": False, "initial-default": 5},
+            {"id": 72, "name": "at", "type": "timestamp_ns", "required": False},
+            {"id": 73, "name": "key", "type": "uuid", "required": False},
+            {"id": 74, "name": "since", "type": "date", "required": False, "initial-default": "2020-02-03"},
+        ]
+    newer = tmp_path / "lake/metadata/newer.metadata.json"
+    newer.write_text(json.dumps(described | {"format-version": 3, "next-row-id": 150, "last-column-id": 80}))
+    table = attached(tmp_path, str(newer))
+    for name in ("more", "since", "day"):
+        table.create_index(f"by_{name}", "bloom", [name])
+
+    files = set(known_files(table.stored))
+    assert table.schema.names == ["id", "name", "day", "more", "since"]
+    (bare,) = files - left_out(table, "day = DATE'2024-01-09'")
+    assert Path(bare).name == "bare.parquet"
+    for where in ("more = 5", "since = DATE'2020-02-03'", "more IS NOT NULL", "NOT (more = 6)", "id < 500"):
+        assert left_out(table, where) == set(), where
+    for where in ("more = 6", "more IS NULL", "since IS NULL", "day IS NULL"):
+        assert left_out(table, where) == files, where
+
+
+def test_an_iceberg_file_without_ids_is_not_known(tmp_path: Path, catalog: OneTable) -> None:
+    source = catalog.create(tmp_path / "lake", pa.schema([("id", pa.int64())]))
+    source.append(pa.table({"id": [7]}))
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "without-ids.parquet")
+    source.add_files([str(tmp_path / "without-ids.parquet")])
+    table = attached(tmp_path)
+
+    assert len(known_files(table.stored)) == 1
+    assert table.sync().unknown_files == 1
