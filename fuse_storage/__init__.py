@@ -115,6 +115,7 @@ if TYPE_CHECKING:
         DELETE_MODES,
         HOT_PROPERTIES,
         KNOWN_PROPERTIES,
+        VOTES_PROPERTIES,
         export_formats,
         first_snapshot,
         update_properties,

@@ -32,6 +32,9 @@ EXPORT_FORMATS = ("delta", "iceberg")
 """What the property ``exports`` may name: whose readers are to find each commit."""
 HOT_PROPERTIES = {"hot_rows": 0, "tail_rows": 1_000_000, "tail_commits": 256}
 """Whole numbers that bound hot commits, and their defaults: rows of a commit, and rows and commits of a tail."""
+VOTES_PROPERTIES = {"max_dropped_files": 10_000, "max_unknown_files": 100}
+"""Whole numbers of tables for votes alone, and their defaults: files that left the source's newest version and stay
+known, and files met that are not known, by which its state is looked for."""
 DELETE_MODES = ("copy-on-write", "merge-on-read")
 """How deletes go, the default first: blocks are written without the rows, or get deletion vectors where few rows go."""
 KNOWN_PROPERTIES = (
@@ -39,6 +42,8 @@ KNOWN_PROPERTIES = (
     "max_write_seconds",
     "cluster_method",
     *HOT_PROPERTIES,
+    *VOTES_PROPERTIES,
+    "max_age_seconds",
     "tiering",
     "max_hot_seconds",
     "exports",
@@ -75,12 +80,12 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     if SOURCE_PROPERTY in properties:
         raise InvalidArgument(f"the property {SOURCE_PROPERTY} is that of attached tables: attach one to a source")
     WriteOptions.from_properties(properties)
-    for name in ("max_write_seconds", "max_hot_seconds"):
+    for name in ("max_write_seconds", "max_hot_seconds", "max_age_seconds"):
         try:
             check_seconds(properties.get(name, 1), name)
         except ValueError as problem:
             raise InvalidArgument(str(problem)) from problem
-    for name, least in HOT_PROPERTIES.items():
+    for name, least in {**HOT_PROPERTIES, "max_dropped_files": 0, "max_unknown_files": 1}.items():
         limit = properties.get(name, 1)
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < min(least, 1):
             raise InvalidArgument(f"{name} = {limit!r}: it must be a whole number from {min(least, 1)} on")

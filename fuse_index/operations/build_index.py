@@ -170,6 +170,8 @@ def _build_sidecar(task: BuildTask, blocks: BlockFrame, number: int) -> Sidecar 
     try:
         rows = task.table.read_block(blocks, number, task.builder.columns, None)
     except (FormatError, NotFound) as damage:
+        if isinstance(damage, NotFound) and task.table.snapshot.votes_only:
+            return None  # a file that left the source stays known until others push it out
         if task.builder.strict:
             raise
         name = task.builder.definition.name

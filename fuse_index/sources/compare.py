@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fuse_storage import BlockFrame, OpenedFile, SourceFile, modified_microseconds
 
@@ -15,27 +15,37 @@ def as_opened(file: SourceFile, opened: OpenedFile) -> SourceFile:
     return replace(file, modified=modified_microseconds(opened.meta), etag=opened.meta.etag)
 
 
-def compare_files(
-    blocks: BlockFrame, files: Sequence[SourceFile], opened: Sequence[OpenedFile] = ()
-) -> tuple[list[int], set[str]]:
-    """The blocks whose files are gone or changed, by their numbers in the frame, and the locations of all others.
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Blocks, by their numbers in a frame, whose files ``changed``, or ``left`` the source; locations of all others."""
 
-    ``opened``: the files, where they were looked into.
-    """
+    changed: list[int]
+    left: list[int]
+    kept: set[str]
+
+    def gone(self, stay: int = 0) -> list[int]:
+        """The blocks that go, if of those whose files left the last ``stay`` remain."""
+        return sorted([*self.changed, *self.left[: max(len(self.left) - stay, 0)]])
+
+
+def compare_files(blocks: BlockFrame, files: Sequence[SourceFile], opened: Sequence[OpenedFile] = ()) -> Comparison:
+    """Compare blocks with the files that are live now. ``opened``: the files, where they were looked into."""
     live = {file.location: file for file in files}
     seals = {file.location: each.seal for file, each in zip(files, opened, strict=False)}
-    gone, kept = [], set[str]()
+    found = Comparison([], [], set())
     known = zip(blocks.sizes.tolist(), blocks.seals.tolist(), strict=True)
     versions = zip(blocks.foreign.modified.tolist(), blocks.foreign.etags, strict=True)
     rows = zip(blocks.locations, known, versions, strict=True)
     for number, (location, (size, seal), version) in enumerate(rows):
         file = live.get(location)
         same = file is not None and (size, seals.get(location, seal)) == (file.size, seal)
-        if file is None or not same or location in kept or _is_newer(file, *version):
-            gone.append(number)
+        if file is None:
+            found.left.append(number)
+        elif not same or location in found.kept or _is_newer(file, *version):
+            found.changed.append(number)
         else:
-            kept.add(location)
-    return gone, kept
+            found.kept.add(location)
+    return found
 
 
 def _is_newer(file: SourceFile, modified: int, etag: str | None) -> bool:

@@ -17,6 +17,7 @@ from fuse_index.sources.compare import as_opened, compare_files
 from fuse_index.sources.file_columns import OpenedFiles, columns_of_files, votable_columns_of_files
 from fuse_index.sources.source import Source, SourceState, SourceVersionId
 from fuse_storage import (
+    VOTES_PROPERTIES,
     AppendSegments,
     BlockReplacement,
     ColumnMatch,
@@ -132,13 +133,15 @@ def plan_sync(
     look_into = partial(_open, head.store, source, state, progress=progress, votes_only=votes_only)
     if reread:
         every = look_into(state.files)
-        gone, kept = compare_files(blocks, [as_opened(*pair) for pair in every], [opened for _, opened in every])
-        added = tuple(file for file in state.files if file.location not in kept)
-        opened: OpenedFiles = [pair for pair in every if pair[0].location not in kept]
+        found = compare_files(blocks, [as_opened(*pair) for pair in every], [opened for _, opened in every])
+        added = tuple(file for file in state.files if file.location not in found.kept)
+        opened: OpenedFiles = [pair for pair in every if pair[0].location not in found.kept]
     else:
-        gone, kept = compare_files(blocks, state.files)
-        added = tuple(file for file in state.files if file.location not in kept)
+        found = compare_files(blocks, state.files)
+        added = tuple(file for file in state.files if file.location not in found.kept)
         opened = look_into(added)
+    gone = found.gone(_dropped_files(head.snapshot, state))
+    kept = len(blocks) > len(gone)
     before = head.snapshot if kept else None  # where no file is left of those that were, their columns bind nobody
     columns, without_votes = _columns(before, state, opened, votes_only)
     match = ColumnMatch.of(head.snapshot, columns)
@@ -150,6 +153,13 @@ def plan_sync(
     removed = blocks.take(np.array(gone, np.int64))
     segment_ids = head.segments().segments_containing(removed.ordinals)
     return SyncPlan(state, added, opened, tuple(removed.ids), segment_ids, match, without_votes)
+
+
+def _dropped_files(snapshot: Snapshot, state: SourceState) -> int:
+    """How many files stay known that left the source's newest version: older ones, of which a log tells, have them."""
+    if state.columns is None or not snapshot.votes_only:
+        return 0
+    return int(snapshot.properties.get("max_dropped_files", VOTES_PROPERTIES["max_dropped_files"]))
 
 
 def commit_sync(head: StoredTable, plan: SyncPlan) -> StoredTable:

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import logging
+from datetime import UTC, datetime
+from threading import Lock
+from time import monotonic
+
 from fuse_index.handle import TableHandle
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.sources.formats import open_source
 from fuse_index.sources.renew import renew_files
 from fuse_index.sources.sync import SyncResult, sync_table
 from fuse_index.table.indexes import refresh_indexes
-from fuse_storage import InvalidArgument, Snapshot, SourceVersion, TableUrl, adopt_files
+from fuse_storage import (
+    VOTES_PROPERTIES,
+    CodedError,
+    Conflict,
+    InvalidArgument,
+    Snapshot,
+    SourceVersion,
+    TableUrl,
+    adopt_files,
+)
+
+_LEAST_SECONDS = 60.0
+"""A source whose unknown files a sync did not make known is asked again only after so long."""
+_asked: dict[str, float] = {}
+_lock = Lock()
+_logger = logging.getLogger("fuse_index")
 
 
 class SourcesMixin(TableHandle):
@@ -99,3 +119,49 @@ class SourcesMixin(TableHandle):
         SourceVersion.of(head.snapshot)
         head.snapshot.check_rows()
         return self._move_on(head, head.transaction().evolve_schema(adopt_files).commit("convert"))
+
+
+def refresh_if_due(table: SourcesMixin, unknown_files: int = 0, *, indexes: bool = True) -> bool:
+    """Sync a table for votes alone with its source, and build its indexes on what came, if its properties say so.
+
+    It is due where a query met ``max_unknown_files`` that the table does not know, and, if it has ``max_age_seconds``,
+    where its newest commit is older. Any number of threads and processes may ask: a process asks a source once in a
+    while, and of two that sync at once one gives way. A source that cannot be followed now is told in the log, since
+    an index that is stale changes no answer.
+
+    Args:
+        table: A table that was attached with ``votes_only=True``.
+        unknown_files: How many files a query met that the table does not know.
+        indexes: Build indexes here; else ``refresh_index`` does it later.
+
+    Returns:
+        Whether this call made files known.
+
+    Example:
+        >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> pq.write_table(pa.table({"id": [1, 2]}), f"{folder}/one.parquet")
+        >>> places = {"shared_places": folder}
+        >>> table = fuse.attach(folder, "memory://due", votes_only=True, options=places)
+        >>> pq.write_table(pa.table({"id": [3]}), f"{folder}/two.parquet")
+        >>> refresh_if_due(table, unknown_files=1), refresh_if_due(table, unknown_files=100)
+        (False, True)
+    """
+    url, properties = table.stored.store.url, table.snapshot.properties
+    max_age = properties.get("max_age_seconds")
+    enough = int(properties.get("max_unknown_files", VOTES_PROPERTIES["max_unknown_files"]))
+    is_old = max_age is not None and (datetime.now(UTC) - table.snapshot.timestamp).total_seconds() >= max_age
+    if not is_old and unknown_files < enough:
+        return False
+    with _lock:
+        now, wait = monotonic(), _LEAST_SECONDS if unknown_files >= enough else float(max_age or 0)
+        if now - _asked.get(url, now - wait) < wait:
+            return False
+        _asked[url] = now
+    try:
+        return table.sync(indexes=indexes).added_files > 0
+    except Conflict:
+        return False
+    except CodedError as problem:
+        _logger.warning("%s stays as it is, and knows no newer files: %s", url, problem)
+        return False

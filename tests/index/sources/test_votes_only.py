@@ -1,7 +1,9 @@
 """Tables for votes alone: they take what is not read here, leave out no file with a row that matches, read nothing."""
 
 import json
-from collections.abc import Callable
+import shutil
+import warnings
+from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 import fuse_index as fuse
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import plan_scan
+from fuse_index.table.sources import refresh_if_due
 from fuse_storage import StoredTable, known_files
 from tests.index.sources.corpora import folder_of, questions
 from tests.index.sources.one_table import OneTable, add_file_without_partition, delete_equal_rows
@@ -276,3 +279,101 @@ def test_an_iceberg_file_without_ids_is_not_known(tmp_path: Path, catalog: OneTa
 
     assert len(known_files(table.stored)) == 1
     assert table.sync().unknown_files == 1
+
+
+def names_of(files: Iterable[str]) -> set[str]:
+    return {Path(file).name for file in files}
+
+
+def test_files_that_left_the_newest_version_stay_known(tmp_path: Path, table: fuse.Table) -> None:
+    lake = str(tmp_path / "lake")
+    first = names_of(known_files(table.stored))
+    table.create_index("by_name", "bloom", ["name"])
+    write_deltalake(lake, some_rows(500, 10), mode="overwrite")
+    result = table.sync()
+    (new,) = names_of(DeltaTable(lake).file_uris())
+
+    assert (result.added_files, result.removed_files, result.kept_files) == (1, 0, 2)
+    assert names_of(known_files(table.stored)) == {*first, new}
+    assert names_of(left_out(table, "id = 505")) == first  # for VERSION AS OF at the source
+    DeltaTable(lake).restore(1)
+    assert (table.sync().added_files, names_of(known_files(table.stored))) == (0, {*first, new})
+
+    table.set_properties({"max_dropped_files": 0})
+    assert table.sync().removed_files == 1
+    assert names_of(known_files(table.stored)) == first
+
+
+def test_of_files_that_left_the_latest_stay(tmp_path: Path, table: fuse.Table) -> None:
+    table.set_properties({"max_dropped_files": 2})
+    lake = str(tmp_path / "lake")
+    for number in range(3):
+        write_deltalake(lake, some_rows(1000 * number, 5), mode="overwrite")
+        table.sync()
+    left = names_of(known_files(table.stored)) - names_of(DeltaTable(lake).file_uris())
+
+    assert left == {
+        *names_of(DeltaTable(lake, version=2).file_uris()),
+        *names_of(DeltaTable(lake, version=3).file_uris()),
+    }
+
+
+def test_files_that_are_gone_hinder_no_index(tmp_path: Path, table: fuse.Table) -> None:
+    lake = DeltaTable(str(tmp_path / "lake"))
+    lake.optimize.compact()
+    lake.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    table.sync()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table.create_index("by_name", "bloom", ["name"])
+
+    assert len(known_files(table.stored)) == 3
+    assert names_of(lake.file_uris()) <= names_of(left_out(table, "name = 'none'"))
+
+
+def test_a_file_that_left_a_folder_is_forgotten(tmp_path: Path) -> None:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    for name in ("one", "two"):
+        pq.write_table(some_rows(0, 5), folder / f"{name}.parquet")
+    table = fuse.attach(folder, tmp_path / "table", votes_only=True)
+    (folder / "one.parquet").unlink()
+
+    assert table.sync().removed_files == 1
+    assert names_of(known_files(table.stored)) == {"two.parquet"}
+
+
+def test_columns_that_become_others_forget_what_left(tmp_path: Path, table: fuse.Table) -> None:
+    lake = str(tmp_path / "lake")
+    write_deltalake(lake, pa.table({"id": ["text"]}), mode="overwrite", schema_mode="overwrite")
+    table.sync()
+
+    assert names_of(known_files(table.stored)) == names_of(DeltaTable(lake).file_uris())
+    assert left_out(table, "id = 'text'") == set()
+
+
+def test_a_table_is_refreshed_where_it_is_due(tmp_path: Path, table: fuse.Table) -> None:
+    lake = str(tmp_path / "lake")
+    table.create_index("by_name", "bloom", ["name"])
+    write_deltalake(lake, some_rows(500, 10), mode="append")
+
+    assert not refresh_if_due(table, 99)
+    assert refresh_if_due(table, 100)
+    assert left_out(table, "name = 'none'") == set(known_files(table.stored))
+    write_deltalake(lake, some_rows(600, 10), mode="append")
+    assert not refresh_if_due(table, 100)  # so soon
+    table.set_properties({"max_age_seconds": 1e-9})
+    assert refresh_if_due(table)
+    assert not refresh_if_due(table)
+    shutil.rmtree(lake)
+    assert not refresh_if_due(table)
+    assert len(known_files(table.stored)) == 4
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{"max_age_seconds": 0}, {"max_unknown_files": 0}, {"max_dropped_files": -1}, {"max_dropped_files": "x"}],
+)
+def test_properties_that_cannot_be_are_refused(table: fuse.Table, properties: dict[str, Any]) -> None:
+    with pytest.raises(fuse.InvalidArgument, match=next(iter(properties))):
+        table.set_properties(properties)
