@@ -11,6 +11,7 @@ from fuse_index import Catalog, catalog
 from fuse_index.cli import output
 from fuse_index.cli.options import JsonOption, parse_pairs
 from fuse_index.errors import InputError
+from fuse_index.warehouse.handle import namespaces_within
 from fuse_storage import CatalogTable, Identifier, join_identifier, parse_identifier
 
 catalog_app = typer.Typer(no_args_is_help=True)
@@ -192,8 +193,7 @@ def _purge(
 def _records(opened: Catalog, namespace: Identifier, everything: bool) -> Iterator[dict[str, Any]]:
     """The namespaces and tables of a namespace, of one state of the warehouse."""
     state = opened.warehouse.state()
-    state.find_namespace(namespace)
-    for inner in sorted(state.namespaces_in(namespace), key=lambda found: found.identifier):
+    for inner in namespaces_within(state, namespace):
         yield _record(inner.identifier, "namespace", dict(inner.properties))
         if everything:
             yield from _records(opened, inner.identifier, everything)

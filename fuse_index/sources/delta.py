@@ -76,6 +76,9 @@ class DeltaSource:
     def open(url: str, options: StoreOptions) -> DeltaSource:
         return DeltaSource(open_store(url, options).url, options)
 
+    def location(self) -> str:
+        return self.url
+
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         table = self._load(None)
         if version is not None and (wanted := _version_number(version, table.version(), self.url)) != table.version():

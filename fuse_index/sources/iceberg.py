@@ -47,6 +47,9 @@ class IcebergSource:
     def open(url: str, options: StoreOptions) -> IcebergSource:
         return IcebergSource(url if _CATALOG.fullmatch(url) else open_store(url, options).url, options)
 
+    def location(self) -> str:
+        return str(self._load().location())
+
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         table = self._load()
         if table.metadata.format_version > _LAST_FORMAT_VERSION and not votes_only:

@@ -39,6 +39,9 @@ class ParquetFolder:
     def open(url: str, options: StoreOptions) -> ParquetFolder:
         return ParquetFolder(open_store(url, options).url, options)
 
+    def location(self) -> str:
+        return self.url
+
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         if version is not None:
             raise InputError(f"to={version!r}: a folder has no versions; open the table at= one of its own snapshots")

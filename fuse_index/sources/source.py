@@ -39,6 +39,10 @@ class Source(Protocol):
     @property
     def url(self) -> str: ...
 
+    def location(self) -> str:
+        """The folder in which its files and its log are, by which its readers know it. Raises StorageError."""
+        ...
+
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         """The newest state, or one that is asked for.
 

@@ -13,6 +13,7 @@ from fuse_index.table.open import check_url
 from fuse_index.warehouse.creation import CreationMixin
 from fuse_index.warehouse.dropped import DroppedMixin
 from fuse_index.warehouse.namespaces import NamespacesMixin
+from fuse_index.warehouse.source_indexes import SourceIndexesMixin
 from fuse_storage import CatalogTable
 
 
@@ -55,7 +56,7 @@ def catalog(
 
 
 @check_public_methods
-class Catalog(CreationMixin, NamespacesMixin, DroppedMixin):
+class Catalog(CreationMixin, NamespacesMixin, SourceIndexesMixin, DroppedMixin):
     """The names of a warehouse: its tables and namespaces, for all sessions that open it.
 
     A name is text with dots, ``"sales.eu.orders"``, or a list of its parts; two that differ only in case are the same.

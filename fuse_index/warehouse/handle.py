@@ -10,7 +10,10 @@ import fuse_storage as storage
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context
 from fuse_index.table.table import Table
-from fuse_storage import CatalogState, CatalogTable, Identifier
+from fuse_storage import CatalogState, CatalogTable, Identifier, Namespace
+
+SOURCE_INDEXES = ("_source_indexes",)
+"""The namespace of tables for votes alone, which nobody reads by a name, and listings pass over."""
 
 
 @dataclass
@@ -69,3 +72,10 @@ def tables_within(state: CatalogState, namespace: Identifier) -> list[CatalogTab
     """The tables of a namespace in the order of their names. Raises NotFound."""
     state.find_namespace(namespace)
     return sorted(state.tables_in(namespace), key=lambda table: table.identifier)
+
+
+def namespaces_within(state: CatalogState, namespace: Identifier) -> list[Namespace]:
+    """The namespaces within one that people made, in the order of their names. Raises NotFound."""
+    state.find_namespace(namespace)
+    found = (each for each in state.namespaces_in(namespace) if each.identifier != SOURCE_INDEXES)
+    return sorted(found, key=lambda each: each.identifier)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import fuse_storage as storage
-from fuse_index.warehouse.handle import CatalogHandle
+from fuse_index.warehouse.handle import CatalogHandle, namespaces_within
 from fuse_storage import AlreadyExists, CreateNamespace, DropNamespace, Identifier, NotFound, UpdateNamespace
 
 
@@ -103,9 +103,7 @@ class NamespacesMixin(CatalogHandle):
             >>> catalog.list_namespaces("shop")
             [('shop', 'eu')]
         """
-        state, within = self.warehouse.state(), _parse_namespace(namespace)
-        state.find_namespace(within)
-        return sorted(found.identifier for found in state.namespaces_in(within))
+        return [each.identifier for each in namespaces_within(self.warehouse.state(), _parse_namespace(namespace))]
 
     def load_namespace_properties(self, namespace: str | Sequence[str]) -> dict[str, str]:
         """The properties of a namespace.
