@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fuse_index.predicate import Context
     from fuse_index.pruning.explanation import Explanation
     from fuse_index.query.scan import Scan
+    from fuse_index.sources.prune import prune_files
     from fuse_index.sources.sync import SyncResult
     from fuse_index.table.open import attach, create_table, open_table, recover_table
     from fuse_index.table.read import scan_polars
@@ -105,6 +106,7 @@ __all__ = [
     "catalog",
     "create_table",
     "open_table",
+    "prune_files",
     "read_files",
     "recover_table",
     "scan_polars",

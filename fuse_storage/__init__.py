@@ -17,7 +17,13 @@ if TYPE_CHECKING:
         first_attached_snapshot,
         set_source,
     )
-    from fuse_storage.attach.source_columns import ColumnMatch, SourceColumn, mark_narrower, plain_source_columns
+    from fuse_storage.attach.source_columns import (
+        ColumnMatch,
+        SourceColumn,
+        evolve_to,
+        mark_narrower,
+        plain_source_columns,
+    )
     from fuse_storage.attach.source_files import UNKNOWABLE, SourceFile, open_source_files
     from fuse_storage.attach.stage_files import StagedFiles, reads_as_logged, stage_source_files
     from fuse_storage.bitmaps import pack_mask, unpack_mask

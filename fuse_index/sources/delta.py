@@ -83,6 +83,10 @@ class DeltaSource:
         table = self._load(None)
         if version is not None and (wanted := _version_number(version, table.version(), self.url)) != table.version():
             table = self._load(wanted)
+        return self.state_of(table, votes_only)
+
+    def state_of(self, table: Any, votes_only: bool) -> SourceState:
+        """The state that a ``DeltaTable`` of deltalake has. Raises as ``state``."""
         metadata, protocol = table.metadata(), table.protocol()
         mode = metadata.configuration.get("delta.columnMapping.mode", "none")
         features = set(protocol.reader_features or ())

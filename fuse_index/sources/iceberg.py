@@ -64,8 +64,7 @@ class IcebergSource:
         else:
             number = self._number(table, version)
             schema = table.scan(snapshot_id=number).projection() if number else table.schema()
-        make = partial(_column, where=self.url)
-        columns, without_votes = columns_of_log(schema.fields, make, votes_only)
+        columns, without_votes = columns_of_schema(schema, self.url, votes_only)
         values = AbsentValues(table, schema, columns)
         files = [self._file(each, values) for each in (self._data_files(table, number, votes_only) if number else ())]
         return SourceState(number, files, columns, by_id=True, without_votes=without_votes)
@@ -194,6 +193,11 @@ class AbsentValues:
             for position, part in enumerate(self._specs[file.spec_id].fields)
             if isinstance(part.transform, IdentityTransform) and part.source_id in self._types
         }
+
+
+def columns_of_schema(schema: Any, where: str, votes_only: bool) -> tuple[tuple[SourceColumn, ...], Mapping[str, str]]:
+    """The columns of a schema of PyIceberg. Gives and raises as ``columns_of_log``."""
+    return columns_of_log(schema.fields, partial(_column, where=where), votes_only)
 
 
 def _constant(value: Any, kind: pa.DataType) -> Any:

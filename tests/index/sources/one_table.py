@@ -115,3 +115,28 @@ def add_file_without_partition(table: Table, place: Path, rows: pa.Table, value:
         producer = _FastAppendFiles(operation=Operation.APPEND, transaction=transaction, io=table.io)
         producer.append_data_file(found)
         producer.commit()
+
+
+def delete_rows_at(table: Table, place: Path, positions: list[int]) -> None:
+    """Commit a delete of rows of the table's first file by their positions, as merge-on-read does."""
+    (task, *_) = table.scan().plan_files()
+    fields = [
+        pa.field("file_path", pa.string(), False, {b"PARQUET:field_id": b"2147483546"}),
+        pa.field("pos", pa.int64(), False, {b"PARQUET:field_id": b"2147483545"}),
+    ]
+    rows = [[task.file.file_path] * len(positions), positions]
+    pq.write_table(pa.table([pa.array(each) for each in rows], pa.schema(fields)), place)
+    found = DataFile.from_args(
+        _table_format_version=2,
+        content=DataFileContent.POSITION_DELETES,
+        file_path=f"file://{place}",
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=len(positions),
+        file_size_in_bytes=place.stat().st_size,
+    )
+    found.spec_id = table.spec().spec_id
+    with table.transaction() as transaction:
+        producer = _Deletes(operation=Operation.DELETE, transaction=transaction, io=table.io)
+        producer.append_data_file(found)
+        producer.commit()

@@ -66,6 +66,7 @@ PROMISED = [
     "catalog",
     "create_table",
     "open_table",
+    "prune_files",
     "read_files",
     "recover_table",
     "scan_polars",
