@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
 from fuse_index import InputError, attach, catalog, open_table
 from fuse_index.cli import output
-from fuse_index.cli.options import AtOption, BranchOption, JsonOption, NewTableArgument, TableArgument, split_table_name
+from fuse_index.cli.options import (
+    AtOption,
+    BranchOption,
+    JsonOption,
+    NewTableArgument,
+    TableArgument,
+    join_repeated,
+    parse_pairs,
+    split_table_name,
+    split_terms,
+)
 
 foreign_app = typer.Typer()
 
@@ -88,3 +100,57 @@ def _convert(table: TableArgument, as_json: JsonOption = False) -> None:
     """Make an attached table one of its own: rows change here from now on, and no file is rewritten."""
     snapshot = open_table(table).convert()
     output.print_result({"snapshot": snapshot.id}, f"{table} no longer follows its source", as_json)
+
+
+_SOURCE_INDEXES = pa.schema(
+    [("source", pa.string()), ("format", pa.string()), ("indexes", pa.list_(pa.string())), ("url", pa.string())]
+)
+_SourceArgument = Annotated[str, typer.Argument(help="A folder of Parquet files, a Delta or an Iceberg table.")]
+_WarehouseOption = Annotated[str, typer.Option("--warehouse", "-w", help="Where indexes of sources are kept.")]
+
+
+@foreign_app.command("index-source")
+def _index_source(
+    source: _SourceArgument,
+    warehouse: _WarehouseOption,
+    kind: Annotated[str, typer.Option("--kind", "-k", help="One of `fuse-index plugins`, such as bloom.")],
+    columns: Annotated[list[str], typer.Option("--columns", "-c", help="Columns or terms, separated by commas.")],
+    name: Annotated[
+        str | None, typer.Option("--name", help="Of the index; by default of its kind and columns.")
+    ] = None,
+    format_: Annotated[_SourceFormat | None, typer.Option("--format", help="What the source is, if not told.")] = None,
+    options: Annotated[list[str] | None, typer.Option("--option", "-o", help="The kind's own, key=value.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a source an index, which its own readers ask; nothing is written at the source."""
+    made = catalog(warehouse, create=True).index_source(
+        source,
+        kind,
+        split_terms(join_repeated(columns) or ""),
+        name,
+        format=format_ and format_.value,
+        **parse_pairs(options or [], "--option"),
+    )
+    content = {
+        "table": made.stored.store.url,
+        "files": made.snapshot.block_count,
+        "indexes": [*made.snapshot.definitions],
+    }
+    output.print_result(content, f"indexed {made.snapshot.block_count:,} files of {source}", as_json)
+
+
+@foreign_app.command("source-indexes")
+def _source_indexes(warehouse: _WarehouseOption, as_json: JsonOption = False) -> None:
+    """List the sources that have indexes in a warehouse."""
+    records = [{**asdict(each), "indexes": list(each.indexes)} for each in catalog(warehouse).source_indexes()]
+    if as_json:
+        output.print_json(records)
+    else:
+        output.print_rows(pa.Table.from_pylist(records, _SOURCE_INDEXES))
+
+
+@foreign_app.command("drop-source-index")
+def _drop_source_index(source: _SourceArgument, warehouse: _WarehouseOption, as_json: JsonOption = False) -> None:
+    """Forget all indexes of a source: its readers read as ever."""
+    catalog(warehouse).drop_source_index(source)
+    output.print_result({"source": source}, f"{source} has no indexes any more", as_json)

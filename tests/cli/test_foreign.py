@@ -49,3 +49,30 @@ def test_equality_deletes_of_iceberg_are_refused_in_one_line(run: Run, tmp_path:
     assert refused.code == 1
     assert "keys.parquet has equality deletes (by id)" in refused.err
     assert len(refused.err.splitlines()) == 1
+
+
+def test_a_source_is_indexed_listed_and_forgotten(run: Run, tmp_path: Path) -> None:
+    lake, warehouse = str(tmp_path / "lake"), str(tmp_path / "warehouse")
+    write_deltalake(lake, pa.table({"id": range(10)}))
+
+    assert run("index-source", lake, "-w", warehouse, "-k", "bloom", "-c", "id").out == f"indexed 1 files of {lake}\n"
+    assert "'bloom_id' already" in run("index-source", lake, "-w", warehouse, "-k", "bloom", "-c", "id").err
+    run("index-source", lake, "-w", warehouse, "-k", "bloom", "-c", "id", "--name", "tight", "-o", "fpp=0.001")
+    (found,) = json.loads(run("source-indexes", "-w", warehouse, "--json").out)
+    assert (found["source"], found["format"], found["indexes"]) == (lake, "delta", ["bloom_id", "tight"])
+    assert "tight" in run("source-indexes", "-w", warehouse).out
+    told = json.loads(run("explain", found["url"], "--where", "id = 77", "--json").out)
+    assert told["blocks"] == {"total": 1, "kept": 0}
+    refused = run("query", found["url"], "--where", "id = 7")
+    assert (refused.code, "`explain` tells the votes" in refused.err) == (1, True)
+    assert "no indexes any more" in run("drop-source-index", lake, "-w", warehouse).out
+    assert json.loads(run("source-indexes", "-w", warehouse, "--json").out) == []
+
+
+def test_a_table_for_votes_alone_is_attached_to_a_place(run: Run, tmp_path: Path) -> None:
+    lake, table = str(tmp_path / "lake"), str(tmp_path / "table")
+    write_deltalake(lake, pa.table({"id": range(10)}))
+
+    assert run("attach", lake, f"{tmp_path}/warehouse#t", "--format", "delta", "--votes-only").code == 1
+    assert run("attach", lake, table, "--format", "delta", "--votes-only").code == 0
+    assert "votes on the files" in run("convert", table).err

@@ -1,5 +1,6 @@
 """Tables over files of others by statements: attached, synced and converted."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
+from fuse_index import spark as fuse_spark
 from tests.index.sources.one_table import OneTable, delete_equal_rows
 
 pytestmark = pytest.mark.any_spark
@@ -59,3 +61,23 @@ def test_equality_deletes_of_iceberg_are_refused_by_name(sql_spark: SparkSession
 
     with pytest.raises(Exception, match=r"keys\.parquet has equality deletes \(by id\)"):
         sql_spark.sql(f"CALL fuse.system.attach('{metadata}', '{tmp_path / 'table'}', 'iceberg')")
+
+
+def test_rows_of_a_table_for_votes_alone_are_not_read_here(sql_spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "one.parquet")
+    place = str(tmp_path.parent / f"{tmp_path.name}-votes")
+    fuse.attach(tmp_path, place, votes_only=True)
+    ways: list[Callable[[], object]] = [
+        lambda: fuse_spark.read(sql_spark, place),
+        lambda: sql_spark.read.format("fuse").load(place).collect(),
+        lambda: sql_spark.sql(f"SELECT count(*) FROM fuse.`{place}`").collect(),
+        lambda: sql_spark.sql(f"DELETE FROM fuse.`{place}` WHERE id = 1"),
+        lambda: sql_spark.sql(f"INSERT INTO fuse.`{place}` VALUES (3)"),
+        lambda: sql_spark.range(3).write.format("fuse").mode("append").save(place),
+        lambda: fuse_spark.delete(sql_spark, place, "id = 1"),
+        lambda: sql_spark.sql(f"CALL fuse.system.convert('{place}')"),
+    ]
+    for way in ways:
+        with pytest.raises(Exception, match=r"votes on the files of .*, and does not know which rows of them count"):
+            way()
+    assert sql_spark.sql(f"SELECT count(*) FROM fuse.`{place}`.snapshots").head()[0] == 2
