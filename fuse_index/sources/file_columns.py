@@ -41,9 +41,11 @@ def votable_columns_of_files(
     """The columns that can be voted on, and why not on each other one, by its name.
 
     A column that most files have otherwise has no votes. Columns that were there before stay, whatever a file has under
-    their names: such a file is not known then.
+    their names: such a file is not known then. Nor does a column come whose name older files have: all would have to be
+    looked into again, at each sync.
     """
     known = {} if before is None else {each.name: each for each in _kept_columns(before, state)}
+    unread = set() if before is None or before.source is None else set(before.source["unread"])
     merged, refused, counts = dict(known), dict[str, str](), Counter[str]()
     for (schema, refusals), count in _votable_schemas(files).items():
         for name, reason in refusals:
@@ -59,6 +61,8 @@ def votable_columns_of_files(
     stay = {*known, *state.partitions.names, *(name for name in merged if counts[name] > 0)}
     lower = Counter(name.lower() for name in stay)
     for name in merged:
+        if name in unread and name not in known:
+            refused[name], counts[name] = "older files have it, and were not asked for it", -len(files)
         if lower[name.lower()] > 1:
             refused[name], counts[name] = "its name differs from another only in case", -len(files)
     refused = {name: reason for name, reason in refused.items() if counts[name] <= 0 and name not in known}

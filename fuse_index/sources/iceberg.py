@@ -66,7 +66,13 @@ class IcebergSource:
             schema = table.scan(snapshot_id=number).projection() if number else table.schema()
         columns, without_votes = columns_of_schema(schema, self.url, votes_only)
         values = AbsentValues(table, schema, columns)
-        files = [self._file(each, values) for each in (self._data_files(table, number, votes_only) if number else ())]
+        files = []
+        for each in self._data_files(table, number, votes_only) if number else ():
+            try:
+                files.append(self._file(each, values))
+            except Unsupported:
+                if not votes_only:
+                    raise
         return SourceState(number, files, columns, by_id=True, without_votes=without_votes)
 
     def _data_files(self, table: Any, number: int, votes_only: bool) -> list[Any]:
@@ -179,7 +185,7 @@ class AbsentValues:
         self._types = {column.id: column.type for column in columns if not column.children}
         defaults = {each.field_id: each.initial_default for each in schema.fields}
         self._defaults = {
-            number: _constant(value, self._types[number])
+            number: _constant(value, self._types[number], "its default")
             for number, value in defaults.items()
             if value is not None and number in self._types
         }
@@ -189,7 +195,7 @@ class AbsentValues:
         from pyiceberg.transforms import IdentityTransform
 
         return self._defaults | {
-            part.source_id: _constant(file.partition[position], self._types[part.source_id])
+            part.source_id: _constant(file.partition[position], self._types[part.source_id], str(file.file_path))
             for position, part in enumerate(self._specs[file.spec_id].fields)
             if isinstance(part.transform, IdentityTransform) and part.source_id in self._types
         }
@@ -200,9 +206,12 @@ def columns_of_schema(schema: Any, where: str, votes_only: bool) -> tuple[tuple[
     return columns_of_log(schema.fields, partial(_column, where=where), votes_only)
 
 
-def _constant(value: Any, kind: pa.DataType) -> Any:
-    """A value as JSON has defaults; days and times may be numbers, as Avro has them."""
-    return encode_default(pa.scalar(value, kind).as_py())
+def _constant(value: Any, kind: pa.DataType, where: str) -> Any:
+    """A value as JSON has defaults; days and times may be numbers, as Avro has them. Raises Unsupported."""
+    try:
+        return encode_default(pa.scalar(value, kind).as_py())
+    except (pa.ArrowException, TypeError, ValueError) as problem:
+        raise Unsupported(f"{where} has a value that is none of type {kind}: {value!r}") from problem
 
 
 def _column(field: Any, where: str) -> SourceColumn:
@@ -214,6 +223,8 @@ def _column(field: Any, where: str) -> SourceColumn:
         raise Unsupported(f"{where}: column {field.name!r} has a default of its own in files that lack it")
     _raise_if_unknown(field.field_type, field.name, where)
     (found,) = schema_to_pyarrow(Schema(field))
+    if field.initial_default is not None:
+        _constant(field.initial_default, found.type, f"{where}: column {field.name!r}")
     return _arrow_column(found)
 
 

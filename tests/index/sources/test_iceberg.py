@@ -25,7 +25,7 @@ from pyiceberg.types import (
 )
 
 import fuse_index as fuse
-from tests.index.sources.one_table import OneTable, delete_equal_rows
+from tests.index.sources.one_table import OneTable, add_file_without_partition, delete_equal_rows
 from tests.index.sources.walks import assert_same_rows
 
 
@@ -114,6 +114,18 @@ def test_columns_that_are_renamed_dropped_added_and_widened_are_followed(tmp_pat
     assert_same_rows(table, source.scan(snapshot_id=first.snapshot_id).to_arrow(), [*CONDITIONS, "name = 'n7'"])
     table.sync()
     assert_same_rows(table, source.scan().to_arrow(), conditions)
+
+
+def test_files_without_the_column_of_their_partition_have_its_value(tmp_path: Path, catalog: OneTable) -> None:
+    rows = some_rows(0, 100).select(["id", "n", "name", "day"])
+    source = catalog.create(tmp_path / "lake", rows.schema, partition_by="day")
+    source.append(rows)
+    add_file_without_partition(source, tmp_path / "bare.parquet", rows.slice(50), date(2024, 1, 9))
+    table = attached(tmp_path)
+    table.create_index("by_day", "bloom", ["day"])
+
+    assert table.count("day = DATE'2024-01-09'") == 50
+    assert_same_rows(table, source.scan().to_arrow(), ["id = 33", "day = DATE'2024-01-09'", "day IS NULL"])
 
 
 def test_deletes_that_rewrite_files_are_followed(tmp_path: Path, catalog: OneTable) -> None:

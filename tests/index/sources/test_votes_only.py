@@ -377,3 +377,18 @@ def test_a_table_is_refreshed_where_it_is_due(tmp_path: Path, table: fuse.Table)
 def test_properties_that_cannot_be_are_refused(table: fuse.Table, properties: dict[str, Any]) -> None:
     with pytest.raises(fuse.InvalidArgument, match=next(iter(properties))):
         table.set_properties(properties)
+
+
+def test_a_column_that_files_disagree_about_costs_no_sync(tmp_path: Path) -> None:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    for name, kind in (("one", pa.int64()), ("two", pa.string())):
+        pq.write_table(pa.table({"id": [1, 2], "x": pa.array([None, None], kind)}), folder / f"{name}.parquet")
+    table = fuse.attach(folder, tmp_path / "table", votes_only=True)
+    assert table.schema.names == ["id"]
+    pq.write_table(pa.table({"id": [3], "x": [4]}), folder / "three.parquet")
+
+    done = table.sync()
+    assert (done.added_files, done.kept_files, done.reread) == (1, 2, False)
+    assert table.schema.names == ["id"]
+    assert "x" in table.snapshot.summary["without_votes"]
