@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fuse_storage import BlockFrame, OpenedFile, SourceFile, modified_microseconds
+import numpy as np
+
+from fuse_storage import BlockFrame, OpenedFile, RowMask, SourceFile, live_row_masks, modified_microseconds
 
 
 def as_opened(file: SourceFile, opened: OpenedFile) -> SourceFile:
@@ -22,6 +24,29 @@ class Comparison:
     changed: list[int]
     left: list[int]
     kept: set[str]
+
+    def mark(self, blocks: BlockFrame, files: Sequence[SourceFile], in_place: bool) -> dict[int, RowMask]:
+        """Deleted rows of blocks whose files are as they were, where these are others than they were.
+
+        Returns, by number of a block, bool, shape (rows,). Where all rows count now, or none, or nothing can stay
+        ``in_place``, the block is changed instead.
+        """
+        deleted = {file.location: file for file in files if file.deleted is not None}
+        masks = live_row_masks(blocks) if deleted or blocks.has_deleted_rows else {}
+        marked = {}
+        for number, location in enumerate(blocks.locations):
+            if location not in self.kept or not (location in deleted or number in masks):
+                continue
+            rows = int(blocks.row_counts[number])
+            now = deleted[location].deleted_rows(rows) if location in deleted else np.zeros(rows, np.bool_)
+            if np.array_equal(now, ~masks[number] if number in masks else np.zeros(rows, np.bool_)):
+                continue
+            if in_place and now.any() and not now.all():
+                marked[number] = now
+            else:
+                self.kept.discard(location)
+                self.changed.append(number)
+        return marked
 
     def gone(self, stay: int = 0) -> list[int]:
         """The blocks that go, if of those whose files left the last ``stay`` remain."""

@@ -16,6 +16,7 @@ from fuse_index.errors import InputError
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
 from fuse_storage import (
     SHARED_PLACES_OPTION,
+    RowMask,
     SourceColumn,
     SourceFile,
     StorageError,
@@ -94,12 +95,11 @@ class DeltaSource:
             raise Unsupported(f"{self.url} has the Delta reader feature {unknown[0]!r}, which is not known here")
         if mode == "id" and not votes_only:
             raise Unsupported(f"{self.url} maps columns by ids (delta.columnMapping.mode): set the mode to 'name'")
-        if _DELETION_VECTORS in features and not votes_only:
-            self._refuse_deletion_vectors(table)
+        deleted = self._deleted_rows(table) if _DELETION_VECTORS in features and not votes_only else {}
         make = partial(_votable_column if votes_only else _column, mapped=mode, where=self.url)
         columns, without_votes = columns_of_log(json.loads(table.schema().to_json())["fields"], make, votes_only)
         partitions = {each.name: each for each in columns if each.name in metadata.partition_columns}
-        files = list(self._files(table, partitions))
+        files = list(self._files(table, partitions, deleted))
         return SourceState(table.version(), files, columns, mode == "id", without_votes=without_votes)
 
     def _load(self, version: int | None) -> Any:
@@ -121,18 +121,27 @@ class DeltaSource:
             where = self.url if version is None else f"{self.url} at version {version}"
             raise StorageError(f"{where} cannot be read as a Delta table: {_told(problem)}") from problem
 
-    def _refuse_deletion_vectors(self, table: Any) -> None:
-        """Raise Unsupported for the first file of which some rows are deleted, and which has them still."""
-        advice = "run REORG TABLE … APPLY (PURGE) at the source, or turn delta.enableDeletionVectors off and rewrite it"
+    def _deleted_rows(self, table: Any) -> dict[str, RowMask]:
+        """Which rows do not count, by the location of a file with a deletion vector: bool, shape (rows,) or shorter.
+
+        Raises Unsupported for a vector that cannot be read.
+        """
         try:
             found = pa.table(table.deletion_vectors())
-        except Exception as problem:  # of a vector that cannot be read, all that is known is that rows are deleted
-            raise Unsupported(f"{self.url} has deletion vectors ({_told(problem)}): {advice}") from problem
-        if found.num_rows:
-            name = found.column(0)[0].as_py()
-            raise Unsupported(f"{name} has a deletion vector: rows of it are deleted that it still holds; {advice}")
+        except Exception as problem:  # deltalake raises whatever its parts raise
+            raise Unsupported(
+                f"{self.url} has deletion vectors that cannot be read ({_told(problem)}): run REORG TABLE … APPLY "
+                f"(PURGE) at the source"
+            ) from problem
+        kept = found.column("selection_vector")
+        return {
+            self._location(name): ~kept[number].values.to_numpy(zero_copy_only=False)
+            for number, name in enumerate(found.column("filepath").to_pylist())
+        }
 
-    def _files(self, table: Any, partitions: Mapping[str, SourceColumn]) -> Iterator[SourceFile]:
+    def _files(
+        self, table: Any, partitions: Mapping[str, SourceColumn], deleted: dict[str, RowMask]
+    ) -> Iterator[SourceFile]:
         actions = pa.table(table.get_add_actions(flatten=False))
         wanted = [name for name in ("path", "size_bytes", "partition") if name in actions.column_names]
         for row in actions.select(wanted).to_pylist():
@@ -143,7 +152,10 @@ class DeltaSource:
                 )
                 for name, column in partitions.items()
             }
-            yield SourceFile(self._location(row["path"]), row["size_bytes"], constants=constants)
+            where = self._location(row["path"])
+            yield SourceFile(where, row["size_bytes"], constants=constants, deleted=deleted.pop(where, None))
+        if deleted:  # else rows that are deleted would be read
+            raise Unsupported(f"{next(iter(deleted))} has a deletion vector, and is no file of {self.url}")
 
     def _location(self, path: str) -> str:
         if path.startswith("file:"):

@@ -16,6 +16,7 @@ from fuse_storage import (
     SourceFile,
     SourceVersion,
     StoredTable,
+    live_row_masks,
     modified_microseconds,
     open_source_files,
     reads_as_logged,
@@ -39,10 +40,12 @@ def renew_files(
     """
     blocks, schemas = head.blocks(), head.snapshot.schemas
     foreign = np.flatnonzero(blocks.foreign.mask).tolist()
+    live = live_row_masks(blocks)
     files = [
         SourceFile(
             blocks.locations[block],
             int(blocks.sizes[block]),
+            deleted=~live[block] if block in live else None,
             constants={
                 field.physical_name: blocks.foreign.constants[block][field.id]
                 for field in schemas[int(blocks.schema_ids[block])].fields

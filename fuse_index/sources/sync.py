@@ -6,7 +6,7 @@ Only footers of files that came are read, unless columns change so that what was
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,9 @@ from fuse_storage import (
     Field,
     NotFound,
     ReplaceBlocks,
+    RowMask,
     SetSource,
+    SidecarBuilder,
     Snapshot,
     SourceColumn,
     SourceFile,
@@ -39,6 +41,7 @@ from fuse_storage import (
     open_source_files,
     reads_as_logged,
     set_source,
+    stage_deletions,
     stage_source_files,
 )
 
@@ -72,7 +75,8 @@ class SyncResult:
 class SyncPlan:
     """What is to change. ``removed``: blocks by id; ``segment_ids``: those that they are in.
 
-    ``without_votes``: why a column of the source is none of the table, by its name.
+    ``without_votes``: why a column of the source is none of the table, by its name. ``marked``: by number of a block,
+    bool, shape (rows,), True where a row does not count any more.
     """
 
     state: SourceState
@@ -82,6 +86,7 @@ class SyncPlan:
     segment_ids: frozenset[str]
     match: ColumnMatch
     without_votes: Mapping[str, str]
+    marked: Mapping[int, RowMask] = field(default_factory=dict)
 
 
 def sync_table(
@@ -90,17 +95,19 @@ def sync_table(
     to: SourceVersionId | None = None,
     progress: FileProgress | None = None,
     reread: bool = False,
+    builders: Sequence[SidecarBuilder] = (),
 ) -> tuple[StoredTable, SyncResult]:
     """Take a table to the newest state of its source, or to another one, in one commit; none if it is there.
 
     ``reread``: all files are looked into, and those that are otherwise in any way than they were become new blocks.
+    ``builders``: of indexes, which go along where only rows of a file were deleted.
     Raises Conflict where somebody else synced it just now, NotFound where a file vanished meanwhile, InputError,
     SchemaError and Unsupported for what cannot be followed, StorageError.
     """
     votes_only = head.snapshot.votes_only
     plan = plan_sync(head, source, source.state(to, votes_only), progress, reread)
     fields, staged = _stage_plan(head.store, head.snapshot, plan, votes_only)
-    done = _commit_staged(head, plan, fields, staged)
+    done = _commit_staged(head, plan, fields, staged, builders)
     blocks = sum(segment.block_count for segment in staged.segments)
     unknown = len(plan.added) - len(plan.opened) + staged.unknown
     result = SyncResult(
@@ -131,15 +138,12 @@ def plan_sync(
             f"all rows are to go, leave a file without any"
         )
     look_into = partial(_open, head.store, source, state, progress=progress, votes_only=votes_only)
-    if reread:
-        every = look_into(state.files)
-        found = compare_files(blocks, [as_opened(*pair) for pair in every], [opened for _, opened in every])
-        added = tuple(file for file in state.files if file.location not in found.kept)
-        opened: OpenedFiles = [pair for pair in every if pair[0].location not in found.kept]
-    else:
-        found = compare_files(blocks, state.files)
-        added = tuple(file for file in state.files if file.location not in found.kept)
-        opened = look_into(added)
+    every = look_into(state.files) if reread else ()
+    live = [as_opened(*pair) for pair in every] if reread else state.files
+    found = compare_files(blocks, live, [opened for _, opened in every])
+    marked = {} if votes_only else found.mark(blocks, live, _keeps_columns(head.snapshot, state))
+    added = tuple(file for file in state.files if file.location not in found.kept)
+    opened = [pair for pair in every if pair[0].location not in found.kept] if reread else look_into(added)
     gone = found.gone(_dropped_files(head.snapshot, state))
     kept = len(blocks) > len(gone)
     before = head.snapshot if kept else None  # where no file is left of those that were, their columns bind nobody
@@ -149,10 +153,14 @@ def plan_sync(
         added, opened, gone = tuple(state.files), look_into(state.files), list(range(len(blocks)))
         columns, without_votes = _columns(None, state, opened, votes_only)
         match = ColumnMatch.of(head.snapshot, columns)
-        match.reread = True
+        match.reread, marked = True, {}
     removed = blocks.take(np.array(gone, np.int64))
-    segment_ids = head.segments().segments_containing(removed.ordinals)
-    return SyncPlan(state, added, opened, tuple(removed.ids), segment_ids, match, without_votes)
+    segment_ids = head.segments().segments_containing(np.array([*gone, *marked], np.int64))
+    return SyncPlan(state, added, opened, tuple(removed.ids), segment_ids, match, without_votes, marked)
+
+
+def _keeps_columns(snapshot: Snapshot, state: SourceState) -> bool:
+    return state.columns is not None and ColumnMatch.of(snapshot, state.columns).fields == snapshot.schema.fields
 
 
 def _dropped_files(snapshot: Snapshot, state: SourceState) -> int:
@@ -180,14 +188,22 @@ def _stage_plan(
     return fields, staged
 
 
-def _commit_staged(head: StoredTable, plan: SyncPlan, fields: tuple[Field, ...], staged: StagedFiles) -> StoredTable:
+def _commit_staged(
+    head: StoredTable,
+    plan: SyncPlan,
+    fields: tuple[Field, ...],
+    staged: StagedFiles,
+    builders: Sequence[SidecarBuilder] = (),
+) -> StoredTable:
     before = SourceVersion.of(head.snapshot)
     unread = staged.unread if plan.match.reread else staged.unread | set(before.unread)
     version = SourceVersion(before.format, before.url, plan.state.version, tuple(sorted(unread)))
-    transaction = head.transaction().stage(SetSource(version, fields))
-    if plan.removed:
-        removals = tuple(BlockReplacement((block_id,)) for block_id in plan.removed)
-        transaction.stage(ReplaceBlocks(removals, (), plan.segment_ids, name="sync"))
+    transaction = head.transaction(builders).stage(SetSource(version, fields))
+    if plan.removed or plan.marked:
+        marked = stage_deletions(head, builders, plan.marked)
+        replacements = [BlockReplacement((head.blocks().ids[number],), 1) for number in plan.marked]
+        replacements += [BlockReplacement((block_id,)) for block_id in plan.removed]
+        transaction.stage(ReplaceBlocks(replacements, marked, plan.segment_ids, name="sync"), marked)
     if staged.segments:
         transaction.stage(AppendSegments(staged.segments), staged.segments)
     summary: dict[str, Any] = {"source_version": plan.state.version}

@@ -8,6 +8,7 @@ from threading import Lock
 from time import monotonic
 
 from fuse_index.handle import TableHandle
+from fuse_index.indexes.builder import index_builders
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.sources.formats import open_source
 from fuse_index.sources.renew import renew_files
@@ -86,7 +87,8 @@ class SourcesMixin(TableHandle):
         else:
             options = dict(getattr(head.store, "options", None) or {})
             source = open_source(version.format, version.url, options)
-            done, result = sync_table(head, source, to, progress, reread)
+            builders = index_builders(head.snapshot, self.host)
+            done, result = sync_table(head, source, to, progress, reread, builders)
         self._move_on(head, done)
         if indexes and result.added_files:
             refresh_indexes(self)

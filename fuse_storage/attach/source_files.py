@@ -7,10 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from fuse_storage.errors import Corrupt, NotFound, SchemaError, Unsupported
 from fuse_storage.parquet.foreign.footer import OpenedFile, open_foreign_file
+from fuse_storage.parquet.pages import RowMask
 from fuse_storage.store.shared_files import resolve_foreign_store
 from fuse_storage.store.store import Store
 
@@ -31,7 +33,7 @@ class SourceFile:
     """A live file of a source. ``location``: its absolute path or URL. ``modified``: microseconds since 1970.
 
     ``constants``: values of partition columns. ``absent``: of columns that hold another value than NULL where the file
-    lacks them.
+    lacks them. ``deleted``: bool, shape (rows,) or shorter, True where a row of the file does not count; None: all do.
     """
 
     location: str
@@ -40,6 +42,14 @@ class SourceFile:
     etag: str | None = None
     constants: ColumnConstants = field(default_factory=dict)
     absent: ColumnConstants = field(default_factory=dict)
+    deleted: RowMask | None = field(default=None, compare=False)
+
+    def deleted_rows(self, row_count: int) -> RowMask:
+        """Which rows of the file do not count: bool, shape (row_count,)."""
+        found = np.zeros(row_count, np.bool_)
+        if self.deleted is not None:
+            found[: len(self.deleted)] = self.deleted[:row_count]
+        return found
 
 
 def open_source_files(

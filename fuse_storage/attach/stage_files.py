@@ -17,6 +17,7 @@ import pyarrow as pa
 from fuse_storage import statistics
 from fuse_storage.attach.source_files import UNKNOWABLE, SourceFile
 from fuse_storage.commit.schema_evolution import can_widen
+from fuse_storage.deletion_vector import write_vectors
 from fuse_storage.errors import SchemaError
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.encoding import utc_now
@@ -42,6 +43,7 @@ from fuse_storage.parquet.foreign.file_schema import (
 )
 from fuse_storage.parquet.foreign.file_statistics import foreign_statistics
 from fuse_storage.parquet.foreign.footer import OpenedFile, physical_names
+from fuse_storage.parquet.pages import RowMask
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import ColumnStatistics
@@ -81,7 +83,7 @@ def stage_source_files(
     widens: TypeWidening = can_widen,
     votes_only: bool = False,
 ) -> StagedFiles:
-    """Stage segments whose blocks are these files; those without rows are left out.
+    """Stage segments whose blocks are these files; those without rows that count are left out.
 
     ``by_id``: columns are found by field ids. ``widens``: whether a file may have a column in one type and the table in
     another. Raises SchemaError or Unsupported, naming the file; with ``votes_only`` it is left out instead.
@@ -90,13 +92,14 @@ def stage_source_files(
     found = (
         _BlockUnit.knowable(schema, by_id, widens, *pair) if votes_only else _BlockUnit.of(schema, by_id, widens, *pair)
         for pair in opened
-        if pair[1].parsed.row_count
+        if not pair[0].deleted_rows(pair[1].parsed.row_count).all()
     )
     while batch := list(islice(found, MAX_BLOCKS_PER_SEGMENT)):
         units = [unit for unit in batch if unit is not None]
         unknown += len(batch) - len(units)
         if not units:
             continue
+        _write_vectors(store, units)
         unread |= {name for unit in units for name in unit.unread}
         narrower |= {column_id for unit in units for column_id in unit.narrower}
         segment_id = new_id()
@@ -114,12 +117,16 @@ def stage_source_files(
 
 @dataclass(frozen=True, slots=True)
 class _BlockUnit:
-    """One file as a block. ``row``: of ``BLOCK_SCHEMA``. ``zones``: statistics of row groups by column id."""
+    """One file as a block. ``row``: of ``BLOCK_SCHEMA``. ``zones``: statistics of row groups by column id.
 
-    row: Mapping[str, Any]
+    ``deleted``: bool, shape (rows,), True where a row does not count.
+    """
+
+    row: dict[str, Any]
     zones: Mapping[int, ColumnStatistics]
     unread: frozenset[str]
     narrower: frozenset[int]
+    deleted: RowMask
 
     @property
     def row_count(self) -> int:
@@ -158,12 +165,13 @@ class _BlockUnit:
         read = pa.schema([each for each in storable if each.name not in hidden])
         narrower = narrower_columns(read, schema, widens, opened.where)
         counts = [group.row_count for group in opened.parsed.groups]
+        deleted = file.deleted_rows(sum(counts))
         row = {
             "id": new_id(),
             "location": file.location,
             "format": FORMAT_BY_ID if by_id else FORMAT_BY_NAME,
             "row_count": sum(counts),
-            "live_rows": sum(counts),
+            "live_rows": sum(counts) - int(np.count_nonzero(deleted)),
             "stats_exact": False,
             "size": file.size,
             "footer_offset": opened.offset,
@@ -179,7 +187,15 @@ class _BlockUnit:
         }
         zones = dict(_zone_statistics(schema, footer, found, opened, constants))
         unread = unread_names(storable, schema) | set(found.names).difference(read.names)
-        return _BlockUnit(row, zones, frozenset(unread), frozenset(narrower))
+        return _BlockUnit(row, zones, frozenset(unread), frozenset(narrower), deleted)
+
+
+def _write_vectors(store: Store, units: Sequence[_BlockUnit]) -> None:
+    """Write which rows of these blocks do not count, and say in their rows where."""
+    marked = [unit for unit in units if unit.deleted.any()]
+    if marked:
+        for unit, vector in zip(marked, write_vectors(store, [unit.deleted for unit in marked]), strict=True):
+            unit.row["deletion_vector"] = str(vector)
 
 
 _ReadableColumns = Callable[[Schema, pa.Schema, Footer, str], pa.Schema]

@@ -16,13 +16,13 @@ import zstandard
 from deltalake import DeltaTable, QueryBuilder
 
 import fuse_index as fuse
-from tests.index.sources.corpora import assert_right, fitted, folder_of
+from tests.index.sources.corpora import assert_right, fitted, folder_of, questions, texts
 
 DATA = folder_of("DELTA_TEST_DATA")
 ARCHIVES = [] if DATA is None else sorted(DATA.rglob("*.tar.zst"))
 PACKED = {archive.name.removesuffix(".tar.zst").lower() for archive in ARCHIVES}
 TABLES = [] if DATA is None else sorted({log.parent for log in DATA.rglob("_delta_log")})
-NOT_READ = r"has a deletion vector|maps columns by ids|has the Delta reader feature 'variant"
+NOT_READ = r"maps columns by ids|has the Delta reader feature 'variant"
 """What is refused here, and deltalake may read."""
 WIDENED = {"type-widening", "type-widening-nested"}
 """Tables that deltalake refuses and we read."""
@@ -94,3 +94,25 @@ def check(place: Path, target: Path, expected: pa.Table | None) -> None:
         assert rows.sort_by(order).equals(fitted(expected, table).sort_by(order))
     else:
         assert_right(table, fitted(expected, table))
+
+
+@pytest.mark.parametrize("name", ["delta-golden/dv-partitioned-with-checkpoint", "delta-golden/dv-with-columnmapping"])
+def test_deleted_rows_are_followed_from_version_to_version(name: str, tmp_path: Path) -> None:
+    assert DATA is not None
+    newest = DeltaTable(str(DATA / name)).version()
+    table = fuse.attach(DATA / name, tmp_path / "table", format="delta")
+    table.create_index("by_first", "bloom", [table.schema.names[1]])
+    indexed = 0
+    for version in (*range(newest, -1, -3), newest):
+        result = table.sync(to=version, indexes=False)
+        source = DeltaTable(str(DATA / name), version=version)
+        expected = pa.table(QueryBuilder().register("t", source).execute("SELECT * FROM t").read_all())
+        assert result.rows == expected.num_rows
+        assert sorted(texts(fitted(expected, table))) == sorted(texts(table.to_arrow()))
+        indexed += table.inspect.index("by_first")["blocks_indexed"]
+        table.maintenance.refresh_index("by_first")
+        assert table.maintenance.verify_index("by_first").sound
+        for predicate, keep in questions(table, fitted(expected, table), index=False):
+            right = sorted(texts(fitted(expected, table).filter(keep)))
+            assert sorted(texts(table.scan(predicate).to_arrow())) == right, (version, predicate)
+    assert indexed > 0

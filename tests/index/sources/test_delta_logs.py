@@ -145,9 +145,9 @@ def test_what_cannot_be_honoured_is_refused_by_name(tmp_path: Path) -> None:
         (
             ["deletionVectors"],
             {},
-            {"deletionVector": deletion_vector(1, 3)},
+            {"deletionVector": deletion_vector(1, 3) | {"pathOrInlineDv": "a" * 40}},
             None,
-            r"f\.parquet has a deletion vector.*PURGE",
+            r"has deletion vectors that cannot be read.*PURGE",
         ),
         (
             ["columnMapping"],
@@ -166,3 +166,71 @@ def test_what_cannot_be_honoured_is_refused_by_name(tmp_path: Path) -> None:
     assert fuse.attach(whole, tmp_path / "table-whole", format="delta").count() == 10
     with pytest.raises((fuse.InputError, fuse.StorageError), match="Delta table"):
         fuse.attach(tmp_path / "nowhere", tmp_path / "u", format="delta")
+
+
+def mark_rows(place: str, version: int, *positions: int) -> None:
+    """A commit by which these rows of the one file are deleted, and no others."""
+    former = [
+        json.loads(line) for line in (Path(place) / "_delta_log" / f"{version - 1:020}.json").read_text().splitlines()
+    ]
+    before = next(
+        {"deletionVector": each["add"]["deletionVector"]} if "deletionVector" in each["add"] else {}
+        for each in former
+        if "add" in each
+    )
+    size = (Path(place) / "f.parquet").stat().st_size
+    vector = {"deletionVector": deletion_vector(*positions)} if positions else {}
+    stats = json.dumps({"numRecords": 10})
+    add = {"path": "f.parquet", "partitionValues": {}, "size": size, "modificationTime": 1, "stats": stats}
+    actions = [
+        {"remove": {"path": "f.parquet", "deletionTimestamp": 1, "dataChange": True, "size": size} | before},
+        {"add": add | {"dataChange": True} | vector},
+    ]
+    (Path(place) / "_delta_log" / f"{version:020}.json").write_text("\n".join(map(json.dumps, actions)))
+
+
+def test_indexes_stay_where_only_rows_of_a_file_are_deleted(tmp_path: Path) -> None:
+    place = written_log(tmp_path / "lake", ["deletionVectors"], {}, {})
+    table = fuse.attach(place, tmp_path / "table", format="delta")
+    table.create_index("by_a", "bloom", ["a"])
+    rows = set(range(10))
+    for version, gone in enumerate([(1, 3), (1, 3, 5, 7), (2, 5)], 1):
+        mark_rows(place, version, *gone)
+        result = table.sync(indexes=False)
+        assert (result.added_files, result.rows) == (0, 10 - len(gone))
+        assert table.inspect.index("by_a")["blocks_indexed"] == 1
+        assert set(table.to_arrow().column("a").to_pylist()) == rows - set(gone)
+        assert (table.count("a = 5"), table.count("a = 4"), table.count("a >= 0")) == (5 not in gone, 1, 10 - len(gone))
+        assert table.aggregate([], ["count(*)", "min(a)"], "a > 0").to_pylist() == [
+            {"count(*)": len(rows - {0, *gone}), "min(a)": min(rows - {0, *gone})}
+        ]
+    former = table.snapshot.id
+    mark_rows(place, 4)  # as RESTORE does
+    assert table.sync().rows == 10
+    assert sorted(table.changes(former).to_arrow().column("a").to_pylist()) == [2, 5]
+    mark_rows(place, 5, *range(10))
+    assert (table.sync().rows, table.to_arrow().num_rows) == (0, 0)
+    assert table.sync(to=2).rows == 6
+    table.convert()
+    table.delete("a = 2")
+    assert table.sync(reread=True).rows == 5
+    assert sorted(table.to_arrow().column("a").to_pylist()) == [0, 4, 6, 8, 9]
+
+
+def test_deleted_rows_are_followed_while_columns_change(tmp_path: Path) -> None:
+    place = written_log(tmp_path / "lake", ["deletionVectors"], {}, {"deletionVector": deletion_vector(1, 3)})
+    table = fuse.attach(place, tmp_path / "table", format="delta")
+    table.create_index("by_a", "bloom", ["a"])
+    log = Path(place) / "_delta_log"
+    described = next(line for line in (log / f"{0:020}.json").read_text().splitlines() if "metaData" in line)
+    mark_rows(place, 1, 1, 3, 5, 7)
+    schema = json.loads(json.loads(described)["metaData"]["schemaString"])
+    schema["fields"].append({"name": "c", "type": "long", "nullable": True, "metadata": {}})
+    changed = json.loads(described)
+    changed["metaData"]["schemaString"] = json.dumps(schema)
+    with (log / f"{1:020}.json").open("a") as file:
+        file.write("\n" + json.dumps(changed))
+
+    assert (table.count(), table.sync().rows) == (8, 6)
+    assert table.schema.names == ["a", "b", "c"]
+    assert sorted(table.to_arrow("c IS NULL AND a > 3").column("a").to_pylist()) == [4, 6, 8, 9]

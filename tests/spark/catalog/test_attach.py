@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from tests.index.sources.one_table import OneTable, delete_equal_rows
+from tests.index.sources.test_delta_logs import deletion_vector, written_log
 
 pytestmark = pytest.mark.any_spark
 
@@ -61,6 +62,17 @@ def test_equality_deletes_of_iceberg_are_refused_by_name(sql_spark: SparkSession
 
     with pytest.raises(Exception, match=r"keys\.parquet has equality deletes \(by id\)"):
         sql_spark.sql(f"CALL fuse.system.attach('{metadata}', '{tmp_path / 'table'}', 'iceberg')")
+
+
+def test_rows_that_delta_deleted_are_left_out(sql_spark: SparkSession, tmp_path: Path) -> None:
+    lake = written_log(tmp_path / "lake", ["deletionVectors"], {}, {"deletionVector": deletion_vector(1, 3)})
+    table = fuse.attach(lake, tmp_path / "table", format="delta")
+    table.create_index("by_a", "bloom", ["a"])
+    name = f"fuse.`{tmp_path / 'table'}`"
+
+    assert sql_spark.sql(f"SELECT count(*), sum(a) FROM {name}").head() == (8, 41)
+    assert sql_spark.sql(f"SELECT count(*), min(a) FROM {name} WHERE a IN (1, 3, 4, 77) OR b = 'y'").head() == (1, 4)
+    assert fuse_spark.read(sql_spark, tmp_path / "table").where("a < 5").count() == 3
 
 
 def test_rows_of_a_table_for_votes_alone_are_not_read_here(sql_spark: SparkSession, tmp_path: Path) -> None:
