@@ -8,11 +8,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from fuse_index.errors import InputError
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
-from fuse_storage import NotFound, SourceColumn, SourceFile, StorageError, Unsupported, encode_default, open_store
+from fuse_storage import (
+    NotFound,
+    RowMask,
+    SourceColumn,
+    SourceFile,
+    StorageError,
+    Unsupported,
+    encode_default,
+    open_store,
+)
 
 _CATALOG = re.compile(r"iceberg://(?P<catalog>[^/]+)/(?P<table>.+)")
 _HINT = "metadata/version-hint.text"
@@ -66,17 +78,20 @@ class IcebergSource:
             schema = table.scan(snapshot_id=number).projection() if number else table.schema()
         columns, without_votes = columns_of_schema(schema, self.url, votes_only)
         values = AbsentValues(table, schema, columns)
-        files = []
-        for each in self._data_files(table, number, votes_only) if number else ():
+        files, deleted = [], dict[str, RowMask]()
+        for each in self._data_files(table, number, votes_only, deleted) if number else ():
             try:
-                files.append(self._file(each, values))
+                files.append(self._file(each, values, deleted))
             except Unsupported:
                 if not votes_only:
                     raise
         return SourceState(number, files, columns, by_id=True, without_votes=without_votes)
 
-    def _data_files(self, table: Any, number: int, votes_only: bool) -> list[Any]:
-        """The data files of a snapshot, as PyIceberg has them. Raises Unsupported unless all are read as they are."""
+    def _data_files(self, table: Any, number: int, votes_only: bool, deleted: dict[str, RowMask]) -> list[Any]:
+        """The data files of a snapshot, as PyIceberg has them. Raises Unsupported unless all can be read.
+
+        ``deleted`` gets, by path of a file, which of its rows do not count: bool, shape (rows,).
+        """
         try:
             if votes_only:
                 return [each for each in _live_files(table, number) if _is_parquet(each)]
@@ -84,6 +99,7 @@ class IcebergSource:
             tasks = list(table.scan(snapshot_id=number).plan_files())
             for task in tasks:
                 self._refuse_unreadable(task)
+            deleted.update(_deleted_rows(table.io, tasks))
             return [task.file for task in tasks]
         except StorageError:
             raise
@@ -147,24 +163,42 @@ class IcebergSource:
         return f"{self.url}/metadata/{name}"
 
     def _refuse_unreadable(self, task: Any) -> None:
-        """Raise Unsupported for a file of which not all rows count, and for one that is no Parquet."""
-        path = str(task.file.file_path)
-        if task.delete_files:
-            raise Unsupported(
-                f"{path} has rows that a delete file takes away: compact the table at the source (rewrite_data_files)"
-            )
-        if not _is_parquet(task.file):
-            raise Unsupported(f"{path} is of format {task.file.file_format}, and only Parquet is read")
+        """Raise Unsupported for a file, or one with its deletes, that is no Parquet."""
+        for each in (task.file, *task.delete_files):
+            if not _is_parquet(each):
+                raise Unsupported(f"{each.file_path} is of format {each.file_format}, and only Parquet is read")
 
-    def _file(self, file: Any, values: AbsentValues) -> SourceFile:
+    def _file(self, file: Any, values: AbsentValues, deleted: Mapping[str, RowMask]) -> SourceFile:
         path = str(file.file_path)
         # as it is written: a % in it is one in the file's name
         location = "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
-        return SourceFile(location, file.file_size_in_bytes, absent=values.of(file))
+        return SourceFile(location, file.file_size_in_bytes, absent=values.of(file), deleted=deleted.get(path))
 
 
 def _is_parquet(file: Any) -> bool:
     return "PARQUET" in str(file.file_format).upper()
+
+
+def _deleted_rows(io: Any, tasks: Sequence[Any]) -> dict[str, RowMask]:
+    """Which rows position deletes take away, by path of a data file: bool, shape (rows,). Each is read once."""
+    masks = dict[str, RowMask]()
+    tasks_of = dict[str, list[Any]]()
+    for task in tasks:
+        for each in task.delete_files:
+            tasks_of.setdefault(str(each.file_path), []).append(task)
+    for place, affected in tasks_of.items():
+        with io.new_input(place).open() as file:
+            rows = pq.read_table(file, columns=["file_path", "pos"])
+        paths, positions = (
+            pc.dictionary_encode(rows.column("file_path")).combine_chunks(),
+            rows.column("pos").to_numpy(),
+        )
+        numbers = {path: number for number, path in enumerate(paths.dictionary.to_pylist())}
+        for task in affected:
+            path = str(task.file.file_path)
+            mask = masks.setdefault(path, np.zeros(task.file.record_count, np.bool_))
+            mask[positions[paths.indices.to_numpy() == numbers.get(path, -1)]] = True
+    return masks
 
 
 def _live_files(table: Any, number: int) -> Iterator[Any]:

@@ -25,7 +25,7 @@ from pyiceberg.types import (
 )
 
 import fuse_index as fuse
-from tests.index.sources.one_table import OneTable, add_file_without_partition, delete_equal_rows
+from tests.index.sources.one_table import OneTable, add_file_without_partition, delete_equal_rows, delete_rows_at
 from tests.index.sources.walks import assert_same_rows
 
 
@@ -128,6 +128,28 @@ def test_files_without_the_column_of_their_partition_have_its_value(tmp_path: Pa
     assert_same_rows(table, source.scan().to_arrow(), ["id = 33", "day = DATE'2024-01-09'", "day IS NULL"])
 
 
+def test_rows_that_are_deleted_by_their_positions_are_followed(tmp_path: Path, catalog: OneTable) -> None:
+    source = lake(tmp_path, catalog)
+    table = attached(tmp_path)
+    table.create_index("by_name", "bloom", ["name"])
+    conditions = [*CONDITIONS, "name = 'n7'", "name IS NULL", "id IN (3, 8, 9)"]
+    for number, positions in enumerate([[3, 8], [0, 9, 40], list(range(50))]):
+        delete_rows_at(source, tmp_path / f"{number}.parquet", positions)
+        result = table.sync(indexes=False)
+        assert result.added_files == (number > 1)  # of a file without rows nothing stays, and it is looked into again
+        assert table.inspect.index("by_name")["blocks_indexed"] == table.snapshot.block_count
+        assert_same_rows(table, source.scan().to_arrow(), conditions)
+    snapshots = [each.snapshot_id for each in source.snapshots()]
+    for snapshot in (*reversed(snapshots), snapshots[-1]):
+        table.sync(to=snapshot)
+        assert_same_rows(table, source.scan(snapshot_id=snapshot).to_arrow(), conditions)
+    with source.update_schema() as update:
+        update.add_column("more", LongType())
+    delete_rows_at(source, tmp_path / "last.parquet", [1, 2])
+    table.sync()
+    assert_same_rows(table, source.scan().to_arrow(), [*conditions, "more IS NULL AND id < 60"])
+
+
 def test_deletes_that_rewrite_files_are_followed(tmp_path: Path, catalog: OneTable) -> None:
     source = lake(tmp_path, catalog)
     table = attached(tmp_path)
@@ -175,24 +197,9 @@ def test_an_attachment_that_is_refused_leaves_no_table(tmp_path: Path, catalog: 
     assert attached(tmp_path).to_arrow().to_pylist() == [{"id": 7}]
 
 
-def test_what_cannot_be_honoured_is_refused_by_name(
-    tmp_path: Path, catalog: OneTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_honoured_is_refused_by_name(tmp_path: Path, catalog: OneTable) -> None:
     source = lake(tmp_path, catalog)
     table = attached(tmp_path)
-    plan = type(source.scan()).plan_files
-
-    def with_deletes(scan: Any) -> Any:
-        tasks = list(plan(scan))
-        tasks[0].delete_files.add(tasks[1].file)
-        return tasks
-
-    monkeypatch.setattr(type(source.scan()), "plan_files", with_deletes)
-    with pytest.raises(fuse.Unsupported, match=r"\.parquet has rows that a delete file takes away.*rewrite_data_files"):
-        table.sync()
-    monkeypatch.undo()
-    monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda name: catalog)
-
     foreign = tmp_path / "plain.parquet"
     pq.write_table(some_rows(900, 5), foreign)
     source.add_files([f"file://{foreign}"])
