@@ -84,6 +84,33 @@ class TailUse:
         return f"{text}; {self.keys:,} keys, which hide rows of {self.touched:,} tiered blocks"
 
 
+@dataclass(frozen=True, slots=True)
+class SourceUse:
+    """What votes left out of a scan by the source's own connector, which decides on files, versions and deleted rows.
+
+    ``files``: how many it was about to read; ``left_out``: of them, no row can match; ``unknown``: of them, no index
+    knows; ``in_part``: some row groups of them were left out. ``problem``: why every file was read; else empty.
+    """
+
+    connector: str
+    files: int = 0
+    left_out: int = 0
+    unknown: int = 0
+    in_part: int = 0
+    problem: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if self.problem:
+            return f"{self.connector} reads every file: {self.problem}"
+        text = f"{self.connector} reads {self.files - self.left_out:,} of {self.files:,} files"
+        if self.in_part:
+            text += f", {self.in_part:,} in part"
+        return f"{text}; the index does not know {self.unknown:,} of these: refresh it" if self.unknown else text
+
+
 @dataclass(frozen=True)
 class Explanation:
     """What a plan reads of a snapshot, and which index removed how much.
@@ -92,6 +119,9 @@ class Explanation:
 
     ``tail``: of these blocks those that no index knows yet, where there are any. ``rows`` counts the rows of kept zones
     (or fewer, where an index knew rows); ``bytes`` those of the block files.
+
+    ``source``: where the table only votes on files that another connector reads. Counted are then the files that the
+    table knows; the connector may read others, or fewer.
     """
 
     snapshot: str
@@ -106,6 +136,7 @@ class Explanation:
     tail: TailUse | None = None
     table: str = ""
     alias: str = ""
+    source: SourceUse | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, with the keys that design promises."""
@@ -116,6 +147,7 @@ class Explanation:
             "where": None if self.predicate is None else predicate_sql(self.predicate),
             **{level: totals.to_dict() for level, totals in self._levels()},
             **({} if self.tail is None else {"tail": self.tail.to_dict()}),
+            **({} if self.source is None else {"source": self.source.to_dict()}),
             "predicates": [vote.to_dict() for vote in self.votes],
             "seconds": self.seconds,
         }
@@ -146,14 +178,17 @@ class Explanation:
             f"where    {predicate_sql(self.predicate) if self.predicate is not None else '(everything)'}",
         ]
         lines += [f"{level:8} {totals.kept:,} of {totals.total:,} to read" for level, totals in self._levels()]
-        if self.tail is not None:
-            lines.append(f"tail     {self.tail}")
+        lines += self._notes()
         rows = self._rows()
         widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
         for row in rows:
             padded = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
             lines.append("  " + "  ".join(padded).rstrip())
         return "\n".join(lines)
+
+    def _notes(self) -> list[str]:
+        notes = {"tail": self.tail, "source": self.source}
+        return [f"{name:8} {note}" for name, note in notes.items() if note is not None]
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         return [(vote.leaf, vote.index or "-", vote.reason.value, _effect(vote)) for vote in self.votes]
@@ -170,19 +205,18 @@ class Explanation:
             removed = (f"{vote.blocks_removed:,}", f"{vote.zones_removed:,}")
             cells = (vote.leaf, vote.index, vote.kind, vote.reason.value, *removed, vote.detail)
             why.add_row(*(cell.replace("[", r"\[") for cell in cells))
-        tail = [] if self.tail is None else [f"tail {self.tail}"]
-        return Group(f"table    {self.called}", f"snapshot {self.snapshot}", reading, *tail, why)
+        return Group(f"table    {self.called}", f"snapshot {self.snapshot}", reading, *self._notes(), why)
 
     def _repr_html_(self) -> str:
         reading = "".join(
             f"<tr><td>{level}</td><td>{t.kept:,}</td><td>{t.total:,}</td></tr>" for level, t in self._levels()
         )
         why = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows())
-        tail = "" if self.tail is None else f"<p>tail {self.tail}</p>"
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
         return (
             f"<p>table <code>{escape(self.called)}</code></p>"
             f"<p>snapshot <code>{escape(self.snapshot)}</code></p><table><tr><th></th><th>to "
-            f"read</th><th>of</th></tr>{reading}</table>{tail}"
+            f"read</th><th>of</th></tr>{reading}</table>{notes}"
             f"<table><tr><th>predicate</th><th>index</th><th>reason</th><th>effect</th></tr>{why}</table>"
         )
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fuse_index.spark.jobs.upsert import upsert, upserting
     from fuse_index.spark.jobs.views import introspect
     from fuse_index.spark.jobs.write import build_index, write
+    from fuse_index.spark.lakes.index import index
+    from fuse_index.spark.lakes.use import use
     from fuse_index.spark.session import FallbackWarning, read, search
 else:
     __getattr__, __dir__ = lazy_names(__name__)
@@ -27,6 +29,7 @@ __all__ = [
     "compact",
     "delete",
     "explain",
+    "index",
     "install",
     "introspect",
     "merge",
@@ -38,5 +41,6 @@ __all__ = [
     "update",
     "upsert",
     "upserting",
+    "use",
     "write",
 ]

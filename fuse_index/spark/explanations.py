@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.errors import InputError
-from fuse_index.pruning.explanation import Explanation, Vote
+from fuse_index.pruning.explanation import Explanation, SourceUse, Vote
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.placement import is_connect
@@ -66,7 +66,9 @@ def explain(df: DataFrame) -> Explanation | Explanations:
         ]
     )
     if not explanations:
-        raise InputError("nothing to explain: this query scans no table of ours, or none that is read natively")
+        raise InputError(
+            "nothing to explain: this query scans no table of ours natively, and no source that one of ours votes on"
+        )
     return explanations[0] if len(explanations) == 1 else explanations
 
 
@@ -104,6 +106,7 @@ def _explanation_of(line: dict[str, Any]) -> Explanation:
         votes=(*explanation.votes, *unpushed, *awaited),
         table=table,
         alias="" if alias == table or table.endswith((f".{alias}", f".`{alias}`")) else alias,
+        source=SourceUse(**line["source"]) if "source" in line else None,
     )
 
 

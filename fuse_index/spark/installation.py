@@ -20,6 +20,7 @@ from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.spark import functions
 from fuse_index.spark.catalog.endpoint import install_catalog
+from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.placement import is_connect
 from fuse_index.spark.session import register_session
 from fuse_index.spark.source import data_source
@@ -97,9 +98,12 @@ def install(
     data_source.register_source(spark, host)
     functions.register_functions(spark, host or Host.discover())
     if not is_connect(spark):
-        register_session(spark, host)
+        session = register_session(spark, host)
         names = None if warehouse is None else open_catalog(warehouse, options, create=True, host=host)
         install_catalog(spark, catalog, names, options, host)
+        if names is not None:
+            session.source_indexes.use_warehouse(catalog, names)
+            jvm_bridge(spark).renewSourceIndexes(spark._jsparkSession, session.key)
     elif warehouse is not None:
         raise InputError(
             "Spark Connect has no JVM here that could have a catalogue: find a table by fuse_index.catalog(warehouse)"

@@ -65,6 +65,18 @@ class Refresh(SnapshotQuestion, tag="refresh", frozen=True, kw_only=True):
     branch: str
 
 
+class FindSourceIndex(SnapshotQuestion, tag="find source index", frozen=True, kw_only=True):
+    """Which table votes on files of a source, if it is not this one, or in another state?
+
+    ``url`` and ``snapshot`` are empty where none is known.
+    """
+
+    format: str
+    location: str
+    unknown_files: int
+    """How many files a query met, since this was asked last, that the table does not know."""
+
+
 class ScanQuestion(SnapshotQuestion, frozen=True, kw_only=True):
     """What a planner is asked about rows of a snapshot: those that all filters are true on."""
 
@@ -111,7 +123,7 @@ class AnswerAggregate(ScanQuestion, tag="answer aggregate", frozen=True, kw_only
     aggregates: list[Mapping[str, Any]]
 
 
-Question = Prune | ReadRows | EstimateColumns | JoinKeys | AnswerAggregate | Refresh
+Question = Prune | ReadRows | EstimateColumns | JoinKeys | AnswerAggregate | Refresh | FindSourceIndex
 
 
 def decode_question(text: str) -> Question:

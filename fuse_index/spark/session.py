@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
+from fuse_index.spark.foreign.source_indexes import SourceIndexes
 from fuse_index.spark.native import relation
 from fuse_index.spark.native.file_listing import hidden_column
 from fuse_index.spark.native.java_compiler import java_class, jvm_bridge
@@ -49,6 +50,7 @@ class NativeSession:
     key: str
     planner: SnapshotPlanner
     callback: PlannerCallback
+    source_indexes: SourceIndexes
 
 
 _lock = Lock()
@@ -211,7 +213,8 @@ def register_session(spark: SparkSession, host: Host | None = None) -> NativeSes
             former = _sessions.get(key)
             host = host or Host.discover()
             planner = former.planner.with_host(host) if former is not None else SnapshotPlanner(host)
-            _sessions[key] = NativeSession(key, planner, PlannerCallback(planner))
+            indexes = SourceIndexes(key, planner) if former is None else former.source_indexes.with_planner(planner)
+            _sessions[key] = NativeSession(key, planner, PlannerCallback(planner, indexes), indexes)
             serve_requests(spark, key, _sessions[key].callback.apply)
     bridge.optimize(spark._jsparkSession)
     return _sessions[key]

@@ -147,6 +147,26 @@ class SourceIndexesMixin(TablesMixin):
         identifier = _identifier(normal_location(location))
         return self.load_table(identifier) if self.table_exists(identifier) else None
 
+    def source_places(self) -> dict[tuple[str, str], Identifier]:
+        """Map the format and place of each source that has indexes to the identifier of its table for votes alone.
+
+        Returns:
+            Identifiers for ``load_table``; nothing but the warehouse's state is read.
+
+        Raises:
+            StorageError: The store fails.
+
+        Example:
+            >>> fuse.catalog("memory://source-places", create=True).source_places()
+            {}
+        """
+        try:
+            tables = tables_within(self.warehouse.state(), SOURCE_INDEXES)
+        except NotFound:
+            return {}
+        described = [each for each in tables if "location" in each.properties]
+        return {(each.properties["format"], each.properties["location"]): each.identifier for each in described}
+
     def source_indexes(self) -> list[SourceIndex]:
         """List the sources that have indexes in the warehouse.
 

@@ -26,7 +26,13 @@ SYSTEM = "system"
 """The namespace of all procedures."""
 
 _Request = Mapping[str, Any]
-_TYPES: Mapping[type, str] = {str: "STRING", int: "BIGINT", bool: "BOOLEAN"}
+_TYPES: Mapping[type, str] = {
+    str: "STRING",
+    int: "BIGINT",
+    bool: "BOOLEAN",
+    list: "ARRAY<STRING>",
+    dict: "MAP<STRING, STRING>",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,8 @@ class Parameter:
         """The value of an argument, which Spark has cast to its type."""
         if text is None:
             return None
+        if self.kind in (list, dict):
+            return json.loads(text)
         return text == "true" if self.kind is bool else self.kind(text)
 
 

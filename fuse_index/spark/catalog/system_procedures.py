@@ -16,6 +16,7 @@ from fuse_index.spark.catalog.table_names import is_place
 from fuse_index.spark.explanations import explain_query
 from fuse_index.spark.jobs import upkeep
 from fuse_index.spark.jobs.write import build_index
+from fuse_index.spark.lakes.procedures import SOURCE_PROCEDURES
 from fuse_index.table.arguments import parse_time_or_duration
 from fuse_index.table.open import attach
 from fuse_index.table.table import Table
@@ -296,5 +297,6 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
     ),
     "history": Procedure("The commits of a table", [_TABLE], lambda call: call.table().history()),
     "name_history": Procedure("What was done to a name", [_TABLE], _name_history),
+    **SOURCE_PROCEDURES,
 }
 """By name."""

@@ -5,6 +5,7 @@ import fuse_index.spark.java.catalog.*;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.driver.*;
 import fuse_index.spark.java.files.*;
+import fuse_index.spark.java.foreign.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.rules.*;
@@ -46,7 +47,7 @@ public class Bridge {
   @SuppressWarnings("unchecked")
   public void catalog(Object session, String name, String callbackKey) throws ReflectiveOperationException {
     CatalogManager manager = ((SparkSession) session).sessionState().catalogManager();
-    HashMap<String, CatalogPlugin> loaded = (HashMap<String, CatalogPlugin>) Versions.field(manager, "catalogs").get(manager);
+    HashMap<String, CatalogPlugin> loaded = (HashMap<String, CatalogPlugin>) Reflection.get(manager, "catalogs");
     synchronized (manager) {
       loaded.put(name, new FuseCatalog((SparkSession) session, name, callbackKey));
     }
@@ -98,6 +99,27 @@ public class Bridge {
     strategies.add(new FuseRowsStrategy((SparkSession) session));
     strategies.add(new LiveRows((SparkSession) session));
     methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
+  }
+
+  /** From now on queries of other connectors' tables ask for indexes of these; those that were found are found anew. */
+  public synchronized void renewSourceIndexes(Object session, String callbackKey) throws ReflectiveOperationException {
+    ExperimentalMethods methods = ((SparkSession) session).experimental();
+    List<SparkStrategy> strategies = new ArrayList<SparkStrategy>(ScalaLists.toJava(methods.extraStrategies()));
+    for (Object strategy : strategies) {
+      if (!(strategy instanceof IndexedScanStrategy)) continue;
+      ((IndexedScanStrategy) strategy).indexes.renew();
+      return;
+    }
+    SourceIndexes indexes = new SourceIndexes(callbackKey);
+    strategies.add(new IndexedScanStrategy((SparkSession) session, indexes));
+    methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
+    BroadcastKeysRule.install((SparkSession) session, indexes);
+  }
+
+  /** The format of the one source that a query reads by a connector that is known, and where it is; null if there is none such. */
+  public String[] source(Object query) {
+    Connector connector = Connector.of(Trees.below(((Dataset<?>) query).queryExecution().optimizedPlan()));
+    return connector == null || connector.locations().isEmpty() ? null : new String[] {connector.format(), (String) connector.locations().get(0)};
   }
 
   private static List<Rule<LogicalPlan>> withOurs(List<Rule<LogicalPlan>> rules) {

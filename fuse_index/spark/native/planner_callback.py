@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from math import inf
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from fuse_index.spark.protocol import (
     DOUBTFUL_SECONDS,
     AnswerAggregate,
     EstimateColumns,
+    FindSourceIndex,
     JoinKeys,
     Prune,
     Question,
@@ -67,6 +68,22 @@ class RefreshReply:
 
     snapshot_id: str
     file_listing: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SourceIndexReply:
+    """A table that votes on files of a source, as ``SourceIndex.java`` reads it, and its files."""
+
+    description: str
+    file_listing: bytes
+
+
+class SourceIndexFinder(Protocol):
+    """The service that knows which tables vote on files of sources. Its method may raise, and take long."""
+
+    def find(self, question: FindSourceIndex) -> SourceIndexReply | Literal["unchanged"] | None:
+        """The table, unless it is the one that the question names; None where there is none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +156,9 @@ class PlannerCallback:
     FAULTY_REPLY_SECONDS: ClassVar[float] = DOUBTFUL_SECONDS
     """So long a reply that a fault has spoiled is remembered: for the query that is being planned, and not for ever."""
 
-    def __init__(self, planner: Planner) -> None:
+    def __init__(self, planner: Planner, source_indexes: SourceIndexFinder | None = None) -> None:
         self._planner = planner
+        self._source_indexes = source_indexes
         self._aggregates: LruCache[str, tuple[bytes, Explanation]] = LruCache(self.MAX_REMEMBERED_AGGREGATES)
         self._prunings: LruCache[str, tuple[bytes, Explanation]] = LruCache(self.MAX_REMEMBERED_PRUNINGS)
         self._keys: LruCache[str, bytes] = LruCache(self.MAX_REMEMBERED_KEYS)
@@ -181,6 +199,9 @@ class PlannerCallback:
                 )
             case Refresh():
                 return _encode_refresh_reply(self._planner.refresh_snapshot(question))
+            case FindSourceIndex():
+                found = None if self._source_indexes is None else self._source_indexes.find(question)
+                return _encode_source_index(found)
 
     def _explained_reply(self, text: str, question: Prune | AnswerAggregate) -> tuple[bytes, Explanation]:
         name = text if len(text) <= _MAX_TEXT_KEY else sha256(text.encode()).hexdigest()
@@ -222,3 +243,11 @@ def _encode_refresh_reply(reply: RefreshReply | None) -> bytes:
         return b"\1"
     snapshot_id = reply.snapshot_id.encode()
     return bytes([1, len(snapshot_id)]) + snapshot_id + reply.file_listing
+
+
+def _encode_source_index(reply: SourceIndexReply | Literal["unchanged"] | None) -> bytes:
+    """Byte 1: alone for none, with byte 0 for an unchanged one; else with a length, the description, and the files."""
+    if reply is None or reply == "unchanged":
+        return b"\1" if reply is None else b"\1\0"
+    description = reply.description.encode()
+    return b"\1" + len(description).to_bytes(4, "big") + description + reply.file_listing

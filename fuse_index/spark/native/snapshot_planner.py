@@ -86,7 +86,7 @@ class SnapshotPlanner:
     """Plans that leave no more zones are remembered for a moment: their rows may be asked for next."""
 
     def __init__(self, host: Host) -> None:
-        self._host = host
+        self.host = host
         self._open_tables: LruCache[tuple[str, str], StoredTable] = LruCache(self.MAX_OPEN_TABLES)
         self._locations: dict[str, _SparkLocation] = {}
         self._schema_changes: LruCache[str, SchemaChange] = LruCache(self.MAX_OPEN_TABLES)
@@ -114,6 +114,11 @@ class SnapshotPlanner:
         Returns its files as ``pack_file_listing`` gives them.
         """
         self._locations[table.store.url] = _SparkLocation(scheme, options)
+        return self.register_state(table)
+
+    def register_votes(self, table: StoredTable, options: Mapping[str, str]) -> bytes:
+        """Remember a table that only votes here; its files as ``register_table`` returns them."""
+        self._locations.setdefault(table.store.url, _SparkLocation(table.store.url.partition(":")[0], options))
         return self.register_state(table)
 
     def register_state(self, table: StoredTable) -> bytes:
@@ -195,7 +200,7 @@ class SnapshotPlanner:
         filters = request["filters"]
         schema = evolved_table(stored, step).snapshot.schema
         predicate = None if filters is None else decode_filter(filters, schema, context)
-        return Table(stored, self._host, context), predicate, step
+        return Table(stored, self.host, context), predicate, step
 
     def refresh_snapshot(self, request: Refresh) -> RefreshReply | None:
         url = request.url
@@ -211,7 +216,7 @@ class SnapshotPlanner:
         table = self._table(request.url, request.snapshot)
         filters, context = request.filters, request.context
         predicate = decode_filter(filters, table.snapshot.schema, context) if filters else None
-        return table, predicate, Engine(self._host, context)
+        return table, predicate, Engine(self.host, context)
 
     def _table(self, url: str, snapshot: str) -> StoredTable:
         options = self._location(url).options

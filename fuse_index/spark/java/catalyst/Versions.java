@@ -1,7 +1,6 @@
 package fuse_index.spark.java.catalyst;
 
 import java.lang.reflect.Constructor;
-import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -134,12 +133,5 @@ public class Versions {
     } catch (ReflectiveOperationException otherVersion) {
       throw new IllegalStateException(otherVersion);
     }
-  }
-
-  /** A private field: the catalogues that a session has loaded, and the rules that come after those of an analyzer. */
-  public static Field field(Object owner, String name) throws ReflectiveOperationException {
-    Field field = owner.getClass().getDeclaredField(name);
-    field.setAccessible(true);
-    return field;
   }
 }

@@ -4,9 +4,7 @@ import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
 import java.util.*;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.In;
@@ -14,15 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.physical.BroadcastPartitioning;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
-import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec;
-import org.apache.spark.sql.execution.adaptive.LogicalQueryStage;
-import org.apache.spark.sql.execution.joins.HashJoin$;
-import org.apache.spark.sql.execution.joins.HashedRelation;
-import org.apache.spark.sql.execution.joins.HashedRelationBroadcastMode;
-import org.apache.spark.sql.types.DataType;
-import scala.collection.immutable.Seq;
 
 /**
  * The keys of joins that are known when adaptive execution plans the rest of a query anew: those of sides that were broadcast
@@ -71,21 +61,6 @@ public class BroadcastKeys {
     protected boolean drops(Expression conjunct, Filter filter) {
       for (Known each : known) if (each.filter == conjunct) return true;
       return false;
-    }
-  }
-
-  /** Binds columns to the places where a plan gives them. */
-  public static class Bind extends NodeRewrite<Expression> {
-    private final Seq<Attribute> output;
-
-    public Bind(Seq<Attribute> output) { this.output = output; }
-
-    protected Object rewrite(Object node) {
-      for (int i = 0; node instanceof Attribute && i < output.length(); i++) {
-        Attribute column = (Attribute) output.apply(i);
-        if (column.exprId().equals(((Attribute) node).exprId())) return new BoundReference(i, column.dataType(), column.nullable());
-      }
-      return null;
     }
   }
 
@@ -143,77 +118,37 @@ public class BroadcastKeys {
   }
 
   private static void findBySides(Join join) {
-    if (broadcast(join.left()) == null && broadcast(join.right()) == null) return;
+    if (!BroadcastSide.isBroadcast(join.left()) && !BroadcastSide.isBroadcast(join.right())) return;
     EquiJoin keys = EquiJoin.of(join);
     if (keys == null) return;
-    if (keys.prunesLeft()) tell(join.left(), broadcast(join.right()), keys.rightKeys);
-    if (keys.prunesRight()) tell(join.right(), broadcast(join.left()), keys.leftKeys);
+    if (keys.prunesLeft()) tell(join.left(), BroadcastSide.of(join.right(), keys.rightKeys));
+    if (keys.prunesRight()) tell(join.right(), BroadcastSide.of(join.left(), keys.leftKeys));
   }
 
-  /** The side of a join, if it was broadcast by now; else null. */
-  private static BroadcastQueryStageExec broadcast(LogicalPlan side) {
-    if (!(side instanceof LogicalQueryStage) || !(((LogicalQueryStage) side).physicalPlan() instanceof BroadcastQueryStageExec)) return null;
-    BroadcastQueryStageExec stage = (BroadcastQueryStageExec) ((LogicalQueryStage) side).physicalPlan();
-    return stage.isMaterialized() ? stage : null;
-  }
-
-  /** Tells the scans in `side` that wait for these keys, those of the join's other side, what they are. */
-  private static void tell(LogicalPlan side, BroadcastQueryStageExec stage, Seq<Expression> keys) {
-    if (stage == null) return;
+  /** Tells the scans in `side` that wait for the keys of the join's other side what they are. */
+  private static void tell(LogicalPlan side, BroadcastSide other) {
+    if (other == null) return;
     if (side instanceof Filter && FuseScan.below(((Filter) side).child()) != null) {
       List<Known> all = new ArrayList<Known>(known(((Filter) side).child()));
       for (Expression conjunct : Trees.conjuncts(((Filter) side).condition())) {
-        Expression membership = conjunct instanceof DynamicPruningSubquery ? membership((DynamicPruningSubquery) conjunct, stage, keys) : null;
+        Expression membership = conjunct instanceof DynamicPruningSubquery ? membership((DynamicPruningSubquery) conjunct, other) : null;
         if (membership != null) all.add(new Known((DynamicPruningSubquery) conjunct, membership));
       }
       ((Filter) side).child().setTagValue(KNOWN, all);
       return;
     }
-    for (LogicalPlan child : ScalaLists.toJava(side.children())) if (EquiJoin.passesRows(side, child)) tell(child, stage, keys);
+    for (LogicalPlan child : ScalaLists.toJava(side.children())) if (EquiJoin.passesRows(side, child)) tell(child, other);
   }
 
-  /** `term IN (keys)`, if the filter waits for those of this stage, and they are few; else null. */
-  private static Expression membership(DynamicPruningSubquery filter, BroadcastQueryStageExec stage, Seq<Expression> keys) {
+  /** `term IN (keys)`, if the filter waits for those of this side, and they are few; else null. */
+  private static Expression membership(DynamicPruningSubquery filter, BroadcastSide side) {
     List<Object> numbers = ScalaLists.toJava(filter.broadcastKeyIndices());
-    if (numbers.size() != 1 || !isSame(filter.buildKeys(), keys)) return null;
-    HashedRelation relation = relation(stage, keys);
+    if (numbers.size() != 1 || !BroadcastSide.isSame(filter.buildKeys(), side.keys)) return null;
     int number = ((Integer) numbers.get(0)).intValue();
-    List<Expression> values = relation == null ? null : values(relation, keys, number);
-    return values == null ? null : new In(filter.pruningKey(), ScalaLists.toScala(values));
-  }
-
-  private static boolean isSame(Seq<Expression> some, Seq<Expression> others) {
-    if (some.length() != others.length()) return false;
-    for (int i = 0; i < some.length(); i++) if (!((Expression) some.apply(i)).semanticEquals((Expression) others.apply(i))) return false;
-    return true;
-  }
-
-  /** What was broadcast, if it is kept by these keys; else null. */
-  private static HashedRelation relation(BroadcastQueryStageExec stage, Seq<Expression> keys) {
-    if (!(stage.outputPartitioning() instanceof BroadcastPartitioning)) return null;
-    Object mode = ((BroadcastPartitioning) stage.outputPartitioning()).mode();
-    List<Expression> bound = new ArrayList<Expression>();
-    for (Expression key : ScalaLists.toJava(HashJoin$.MODULE$.rewriteKeyExpr(keys))) bound.add((Expression) key.transformUp(new Bind(stage.output())));
-    HashedRelationBroadcastMode expected = new HashedRelationBroadcastMode(ScalaLists.toScala(bound), false);
-    boolean byKeys = mode instanceof HashedRelationBroadcastMode && ((HashedRelationBroadcastMode) mode).canonicalized().equals(expected.canonicalized());
-    Object value = byKeys ? stage.executeBroadcast().value() : null;
-    return value instanceof HashedRelation ? ((HashedRelation) value).asReadOnlyCopy() : null;
-  }
-
-  /** The values of one of the keys, each once; null if they are more than is worth asking about. */
-  private static List<Expression> values(HashedRelation relation, Seq<Expression> keys, int number) {
-    DataType type = ((Expression) keys.apply(number)).dataType();
-    boolean packed = !isSame(HashJoin$.MODULE$.rewriteKeyExpr(keys), keys); // whole numbers that fit into one of 64 bits
-    Expression key = packed ? HashJoin$.MODULE$.extractKeyExprAt(keys, number) : new BoundReference(number, type, true);
-    Set<Object> values = new LinkedHashSet<Object>();
-    scala.collection.Iterator<InternalRow> rows = relation.keys();
-    while (rows.hasNext()) {
-      Object value = key.eval((InternalRow) rows.next());
-      if (value != null) values.add(InternalRow.copyValue(value));
-      if (values.size() > Protocol.MAX_KEYS) return null;
-    }
+    Set<Object> values = side.values(number, Protocol.MAX_KEYS);
+    if (values == null) return null;
     List<Expression> literals = new ArrayList<Expression>();
-    for (Object value : values) literals.add(new Literal(value, type));
-    return literals;
+    for (Object value : values) literals.add(new Literal(value, side.type(number)));
+    return new In(filter.pruningKey(), ScalaLists.toScala(literals));
   }
 }

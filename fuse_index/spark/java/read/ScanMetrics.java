@@ -19,8 +19,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * sizes. How many blocks and zones are read stands in the scan's description.
  */
 public class ScanMetrics {
-  private static final String READ = "fuseBytesRead";
-  private static final String SKIPPED = "fuseBytesSkipped";
+  public static final String READ = "fuseBytesRead";
+  public static final String SKIPPED = "fuseBytesSkipped";
   private static final String EXECUTION = "spark.sql.execution.id";
 
   /** A value that the driver knows before there are tasks. */

@@ -32,6 +32,7 @@ import org.apache.spark.sql.execution.python.EvalPythonExec;
 public class ScanReport {
   private final Set<SparkPlan> visited = Collections.newSetFromMap(new IdentityHashMap<SparkPlan, Boolean>());
   private final List<BatchScanExec> scans = new ArrayList<BatchScanExec>();
+  private final List<ReportedScan> others = new ArrayList<ReportedScan>();
   private final List<Expression> conditions = new ArrayList<Expression>();
   /** The columns that a column of a plan is made of. */
   private final Map<ExprId, Set<ExprId>> origins = new HashMap<ExprId, Set<ExprId>>();
@@ -54,12 +55,14 @@ public class ScanReport {
     report.walk(plan);
     Set<String> lines = new LinkedHashSet<String>();
     for (BatchScanExec scan : report.scans) lines.add(report.jsonLine(scan));
+    for (ReportedScan scan : report.others) lines.add(scan.reportLine());
     return Json.list(lines);
   }
 
   private void walk(SparkPlan plan) {
     if (!visited.add(plan)) return;
     if (plan instanceof BatchScanExec && isFuseScan((BatchScanExec) plan)) scans.add((BatchScanExec) plan);
+    else if (plan instanceof ReportedScan) others.add((ReportedScan) plan);
     else if (plan instanceof AdaptiveSparkPlanExec) walk(((AdaptiveSparkPlanExec) plan).executedPlan());
     else if (plan instanceof QueryStageExec) walk(((QueryStageExec) plan).plan());
     else if (plan instanceof EmptyRelationExec) walkEmpty(((EmptyRelationExec) plan).logical());

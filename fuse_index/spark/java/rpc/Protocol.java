@@ -15,6 +15,7 @@ public class Protocol {
   public static final String JOIN_KEYS = "join keys";
   public static final String ANSWER_AGGREGATE = "answer aggregate";
   public static final String REFRESH = "refresh";
+  public static final String FIND_SOURCE_INDEX = "find source index";
 
   public static final String APPEND = "append";
   public static final String OVERWRITE = "overwrite";

@@ -34,7 +34,7 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     for (Object rule : rules) if (rule instanceof StatementRule) return;
     rules.add(new StatementRule<LogicalPlan>());
     try {
-      Versions.field(analyzer, RULES).set(analyzer, ScalaLists.toScala(rules));
+      Reflection.set(analyzer, analyzer.getClass(), RULES, ScalaLists.toScala(rules));
     } catch (ReflectiveOperationException other) {
       LOG.warn("statements of this session are not looked at before they are planned, so that a MERGE of rows that are drawn is refused, "
           + "and MERGE WITH SCHEMA EVOLUTION adds no columns: " + other);

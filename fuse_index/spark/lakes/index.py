@@ -1,0 +1,124 @@
+"""Give a source an index, which queries of it by its own name ask from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from fuse_index.errors import InputError
+from fuse_index.spark.jobs.write import build_index
+from fuse_index.spark.lakes.source import NamedSource, find_source
+from fuse_index.spark.lakes.use import renew, use
+from fuse_index.spark.placement import is_connect
+from fuse_index.spark.session import register_session
+from fuse_index.table.arguments import check_arguments
+from fuse_index.table.open import attach, open_table
+from fuse_index.table.table import Table
+from fuse_index.warehouse.catalog import Catalog
+from fuse_index.warehouse.source_indexes import default_index_name
+from fuse_storage import AlreadyExists, Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class NewIndex:
+    """What an index is to be: its kind, what it is on, options of the kind, and a name, by default made of these."""
+
+    kind: str
+    columns: Sequence[str]
+    options: Mapping[str, Any]
+    given_name: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.given_name or default_index_name(self.kind, self.columns)
+
+
+@check_arguments
+def index(
+    spark: SparkSession,
+    source: str | DataFrame,
+    kind: str,
+    columns: Sequence[str],
+    name: str | None = None,
+    *,
+    at: str | Path | None = None,
+    **options: Any,
+) -> Table:
+    """Give a Parquet folder, a Delta or an Iceberg table an index; its queries stay as they are, and skip files.
+
+    Nothing is written at the source. A table for votes alone is made with the first index, in the warehouse that the
+    session was given, and executors build the index. Any later session that is given the warehouse asks it, too.
+
+    Args:
+        spark: A classic session.
+        source: A name such as ``"spark_catalog.db.t"``, a path or URL, or a DataFrame that reads the source.
+        kind: Which kind of index, such as ``"bloom"``.
+        columns: Names, or terms such as ``lower(email)``.
+        name: Of the index; by default made of the kind and the columns.
+        at: Where the table for votes alone is to be, in place of the warehouse; ``use`` tells later sessions of it.
+        options: Of the kind.
+
+    Returns:
+        The table for votes alone.
+
+    Raises:
+        NotFound: There is no source.
+        InputError: No connector that is known reads it, or there is no warehouse.
+        DefinitionError: There is an index of this name, no such kind, or the kind refuses the columns or options.
+        BuildError: Executors lack the plugin of its kind.
+        StorageError: A store fails.
+
+    Example:
+        fuse_spark.install(spark, warehouse="/data/warehouse")
+        fuse_spark.index(spark, "spark_catalog.db.events", "bloom", ["user_id"])
+        spark.sql("SELECT * FROM db.events WHERE user_id = 'u7'").show()
+    """
+    if is_connect(spark):
+        raise InputError("a Spark Connect session has no JVM here that could ask indexes: do so where its server runs")
+    found, new = find_source(spark, source, None, {}), NewIndex(kind, columns, options, name)
+    if at is not None:
+        return index_at_place(spark, found, new, str(at), {})
+    warehouse = register_session(spark).source_indexes.first_warehouse()
+    if warehouse is None:
+        raise InputError(
+            "the session has no warehouse where the index could be: install(spark, warehouse=…), or say at="
+        )
+    return index_in_warehouse(spark, found, new, warehouse)
+
+
+def index_in_warehouse(spark: SparkSession, source: NamedSource, new: NewIndex, warehouse: Catalog) -> Table:
+    """Give a source an index that a warehouse keeps, built by executors. Raises as ``index`` does."""
+    table = warehouse.source_index(source.location, source.format)
+    _add_index(spark, table, new)
+    renew(spark)
+    return table
+
+
+def index_at_place(
+    spark: SparkSession, source: NamedSource, new: NewIndex, place: str, store: Mapping[str, str]
+) -> Table:
+    """Give a source an index at a place of its own. ``store``: options of its store. Raises as ``index`` does."""
+    with suppress(AlreadyExists):
+        attach(source.location, place, source.format, votes_only=True, options=store)
+    table = open_table(place, options=store)
+    _add_index(spark, table, new)
+    use(spark, place, options=store)
+    return table
+
+
+def _add_index(spark: SparkSession, table: Table, new: NewIndex) -> None:
+    """Define an index and have executors build it; what cannot be built is not defined."""
+    table.create_index(new.name, new.kind, new.columns, build=False, **new.options)
+    store = table.stored.store
+    try:
+        build_index(spark, store.url, new.name, host=table.host, **dict(getattr(store, "options", None) or {}))
+    except BaseException:
+        with suppress(Conflict):
+            table.drop_index(new.name)
+        raise
+    table.refresh()

@@ -1,0 +1,119 @@
+"""Indexes of sources in SQL: ``CALL fuse.system.index('spark_catalog.db.t', 'bloom', array('user_id'))`` and its like.
+
+In: calls. Out: their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from fuse_index.errors import InputError
+from fuse_index.spark.catalog.definitions import parse_index_options
+from fuse_index.spark.catalog.procedures import Parameter, Procedure, ProcedureCall
+from fuse_index.spark.lakes.index import NewIndex, index_at_place, index_in_warehouse
+from fuse_index.spark.lakes.source import find_source
+from fuse_index.spark.lakes.use import renew
+from fuse_index.table.table import Table
+from fuse_storage import NotFound
+
+_SOURCE = Parameter("source", "a name such as spark_catalog.db.t, ice.db.t or delta.`/path`, or a path or URL")
+_FORMAT = Parameter("format", "parquet, delta or iceberg; told by what is there if it is left out", default="NULL")
+_INDEX_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("source", "format", "index", "kind")),
+        ("columns", pa.list_(pa.string())),
+        ("files", pa.int64()),
+        ("indexed", pa.int64()),
+        ("location", pa.string()),
+    ]
+)
+
+
+def _index(call: ProcedureCall) -> pa.Table:
+    columns = call["columns"]
+    if not columns or None in columns:
+        raise InputError(f"columns => {columns!r}: give names, such as array('user_id')")
+    store = call.names.options
+    new = NewIndex(call["kind"], columns, parse_index_options(call["options"] or {}), call["name"])
+    found = find_source(call.spark, call["source"], call["format"], store)
+    if call["at"] is not None:
+        return _rows([index_at_place(call.spark, found, new, call["at"], store)])
+    return _rows([index_in_warehouse(call.spark, found, new, call.names.require_warehouse())])
+
+
+def _list(call: ProcedureCall) -> pa.Table:
+    warehouse = call.names.require_warehouse()
+    return _rows([warehouse.load_table(each) for each in warehouse.source_places().values()])
+
+
+def _refresh(call: ProcedureCall) -> pa.Table:
+    table = _table_of(call)
+    table.sync()
+    renew(call.spark)
+    return _rows([table])
+
+
+def _drop(call: ProcedureCall) -> pa.Table:
+    warehouse, table = call.names.require_warehouse(), _table_of(call)
+    rows = _rows([table])
+    if call["index"] is None:
+        warehouse.drop_source_index((table.snapshot.source or {})["url"])
+    else:
+        table.drop_index(call["index"])
+        rows = rows.filter(pa.compute.equal(rows.column("index"), call["index"]))
+    renew(call.spark)
+    return rows
+
+
+def _table_of(call: ProcedureCall) -> Table:
+    """The table for votes alone that the warehouse has of the source. Raises NotFound, which names others."""
+    warehouse = call.names.require_warehouse()
+    found = find_source(call.spark, call["source"], call["format"], call.names.options)
+    table = warehouse.find_source_index(found.location)
+    if table is None:
+        shown = ", ".join(sorted(location for _, location in warehouse.source_places())) or "none"
+        raise NotFound(f"the warehouse has no index of {found.location}: there are indexes of {shown}")
+    return table
+
+
+def _rows(tables: Sequence[Table]) -> pa.Table:
+    rows = []
+    for table in tables:
+        source, total = table.snapshot.source or {}, table.snapshot.block_count
+        about = {"source": source["url"], "format": source["format"], "files": total}
+        place = {"location": table.stored.store.url}
+        for each in table.inspect.indexes().to_pylist():
+            known = {"index": each["name"], "kind": each["kind"], "columns": each["columns"]}
+            rows.append({**about, **place, **known, "indexed": each["blocks_indexed"]})
+    return pa.Table.from_pylist(rows, _INDEX_SCHEMA)
+
+
+SOURCE_PROCEDURES: Mapping[str, Procedure] = {
+    "index": Procedure(
+        "Give a table of Parquet files, Delta or Iceberg an index, which its queries ask as they are",
+        [
+            _SOURCE,
+            Parameter("kind", "of the index, such as bloom"),
+            Parameter("columns", "names, or terms such as lower(email)", list),
+            Parameter("name", "of the index; made of the kind and the columns if it is left out", default="NULL"),
+            Parameter("at", "where the index is to be; in the warehouse if it is left out", default="NULL"),
+            _FORMAT,
+            Parameter("options", "of the kind", dict, default="NULL"),
+        ],
+        _index,
+    ),
+    "source_indexes": Procedure("The indexes of other tables that the warehouse keeps", [], _list),
+    "refresh_source_index": Procedure(
+        "Bring the indexes of a source to its present state, and index the files that came",
+        [_SOURCE, _FORMAT],
+        _refresh,
+    ),
+    "drop_source_index": Procedure(
+        "Forget an index of a source, or all of them",
+        [_SOURCE, Parameter("index", "its name; all if it is left out", default="NULL"), _FORMAT],
+        _drop,
+    ),
+}
+"""By name."""

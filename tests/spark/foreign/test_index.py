@@ -1,0 +1,233 @@
+"""Indexes of sources as users get them: by CALL and in Python, found again by the warehouse, refreshed and let go."""
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import fuse_index as fuse
+from fuse_index import spark as fuse_spark
+from fuse_index.errors import InputError
+from fuse_index.pruning.explanation import SourceUse
+from fuse_storage import InvalidArgument, NotFound
+
+SWITCH = "spark.fuse.index.transparent"
+FILES, ROWS = 6, 200
+
+
+def rows(number: int) -> pa.Table:
+    ids = list(range(number * ROWS, (number + 1) * ROWS))
+    keys = [f"k{(each * 7919) % 100_003:06d}" for each in ids]
+    return pa.table({"id": ids, "key": keys, "amount": pa.array([each % 10 for each in ids], pa.int32())})
+
+
+def key(number: int, row: int) -> str:
+    return rows(number).column("key")[row].as_py()
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    for number in range(FILES):
+        pq.write_table(rows(number), folder / f"part-{number}.parquet", row_group_size=50)
+    return folder
+
+
+@pytest.fixture
+def session(spark: SparkSession, tmp_path: Path) -> SparkSession:
+    """A session of its own, so that no other test's sources are known, with a warehouse."""
+    other = spark.newSession()
+    other.conf.set("spark.fuse.index.transparent.maxAge", "0s")
+    fuse_spark.install(other, warehouse=tmp_path / "warehouse")
+    return other
+
+
+def use_of(session: SparkSession, query: str) -> SourceUse | None:
+    return fuse_spark.explain(session.sql(query)).source
+
+
+def failure(session: SparkSession, statement: str) -> str:
+    with pytest.raises(PySparkException) as raised:
+        session.sql(statement)
+    return str(raised.value).splitlines()[0]
+
+
+def test_one_call_and_the_query_as_it_was_reads_one_file_of_six(session: SparkSession, lake: Path) -> None:
+    query = f"SELECT * FROM parquet.`{lake}` WHERE key = '{key(4, 120)}'"
+    before = session.sql(query).collect()
+
+    [row] = session.sql(f"CALL fuse.system.index('{lake}', kind => 'bloom', columns => array('key'))").collect()
+
+    assert (row["source"], row["format"], row["index"], row["columns"]) == (str(lake), "parquet", "bloom_key", ["key"])
+    assert (row["files"], row["indexed"]) == (FILES, FILES)
+    assert session.sql(query).collect() == before != []
+    assert use_of(session, query) == SourceUse("parquet", FILES, FILES - 1, 0, 1)
+    assert session.sql("SHOW NAMESPACES IN fuse").collect() == []
+
+
+def test_a_session_without_the_call_finds_the_index_in_its_warehouse(
+    session: SparkSession, lake: Path, tmp_path: Path
+) -> None:
+    fuse_spark.index(session, str(lake), "bloom", ["key"], "by_key", fpp=0.001)
+    later = session.newSession()
+    query = f"SELECT id FROM parquet.`{lake}` WHERE key = '{key(1, 3)}'"
+    with pytest.raises(InputError, match="nothing to explain"):
+        fuse_spark.explain(later.sql(query))
+
+    fuse_spark.install(later, warehouse=tmp_path / "warehouse")
+
+    assert use_of(later, query) == SourceUse("parquet", FILES, FILES - 1, 0, 1)
+    assert [row.id for row in later.sql(query).collect()] == [ROWS + 3]
+
+
+@pytest.mark.parametrize("named", ["table", "view", "frame", "folder of it"])
+def test_a_source_is_named_as_queries_name_it(session: SparkSession, lake: Path, named: str) -> None:
+    session.sql(f"CREATE TABLE IF NOT EXISTS lake_of_names USING parquet LOCATION '{lake}'")
+    session.sql("CREATE OR REPLACE TEMPORARY VIEW some AS SELECT key, id FROM lake_of_names WHERE amount < 9")
+    meant = {"table": "spark_catalog.default.lake_of_names", "view": "some", "frame": session.table("some")}
+    try:
+        fuse_spark.index(session, meant.get(named, str(lake)), "bloom", ["key"])
+
+        assert use_of(session, f"SELECT id FROM some WHERE key = '{key(2, 7)}'") == SourceUse(
+            "parquet", FILES, FILES - 1, 0, 1
+        )
+    finally:
+        session.sql("DROP TABLE lake_of_names")
+
+
+def test_new_files_are_read_and_a_refresh_makes_them_known(session: SparkSession, lake: Path) -> None:
+    fuse_spark.index(session, str(lake), "bloom", ["key"])
+    pq.write_table(rows(9), lake / "part-9.parquet")
+    query = f"SELECT id FROM parquet.`{lake}` WHERE key = '{key(9, 5)}'"
+
+    assert use_of(session, query) == SourceUse("parquet", FILES + 1, FILES, 1, 0)
+    assert "the index does not know 1 of these: refresh it" in str(fuse_spark.explain(session.sql(query)))
+    assert [row.id for row in session.sql(query).collect()] == [9 * ROWS + 5]
+
+    [row] = session.sql(f"CALL fuse.system.refresh_source_index('{lake}')").collect()
+    assert (row["files"], row["indexed"]) == (FILES + 1, FILES + 1)
+    assert use_of(session, f"SELECT id FROM parquet.`{lake}` WHERE key = 'none'") == SourceUse(
+        "parquet", FILES + 1, FILES + 1, 0, 0
+    )
+
+
+def test_unknown_files_that_queries_met_make_an_index_refresh_itself(session: SparkSession, lake: Path) -> None:
+    table = fuse_spark.index(session, str(lake), "bloom", ["key"])
+    table.set_properties({"max_unknown_files": 1})
+    pq.write_table(rows(9), lake / "part-9.parquet")
+    query = f"SELECT id FROM parquet.`{lake}` WHERE key = '{key(9, 5)}'"
+
+    session.sql(query).collect()  # meets one
+    session.sql(query).collect()  # asks again, and tells of it
+    for _ in range(200):
+        if (
+            table.refresh().snapshot.block_count == FILES + 1
+            and table.inspect.indexes()["blocks_indexed"][0].as_py() == 7
+        ):
+            break
+        session.sql(query).collect()
+
+    assert use_of(session, query) == SourceUse("parquet", FILES + 1, FILES, 0, 0)
+
+
+def test_indexes_are_listed_and_dropped_one_by_one_and_all_together(session: SparkSession, lake: Path) -> None:
+    for column in ("key", "amount"):
+        session.sql(f"CALL fuse.system.index('{lake}', 'bloom', array('{column}'))")
+    query = f"SELECT id FROM parquet.`{lake}` WHERE key = '{key(2, 7)}'"
+    assert [row["index"] for row in session.sql("CALL fuse.system.source_indexes()").collect()] == [
+        "bloom_key",
+        "bloom_amount",
+    ]
+
+    dropped = session.sql(f"CALL fuse.system.drop_source_index('{lake}', index => 'bloom_key')").collect()
+    assert [row["index"] for row in dropped] == ["bloom_key"]
+    use = use_of(session, query)
+    assert use is not None
+    assert use.left_out < FILES - 1  # by bounds alone
+
+    session.sql(f"CALL fuse.system.drop_source_index('{lake}')")
+    assert session.sql("CALL fuse.system.source_indexes()").collect() == []
+    with pytest.raises(InputError, match="nothing to explain"):
+        fuse_spark.explain(session.sql(query))
+
+
+def test_keys_of_a_join_that_were_broadcast_leave_out_files(session: SparkSession, lake: Path) -> None:
+    fuse_spark.index(session, str(lake), "bloom", ["key"])
+    keys = [(key(2, 7),), (key(5, 8),)]
+    session.createDataFrame(keys, "k string").createOrReplaceTempView("few")
+    joined = session.sql(
+        f"SELECT /*+ BROADCAST(few) */ id FROM parquet.`{lake}` t JOIN few ON lower(t.key) = k OR t.key = k"
+    )
+    assert sorted(row.id for row in joined.collect()) == [2 * ROWS + 7, 5 * ROWS + 8]
+
+    joined = session.sql(f"SELECT /*+ BROADCAST(few) */ id FROM parquet.`{lake}` t JOIN few ON t.key = k")
+    both = joined.union(session.sql(f"SELECT id FROM parquet.`{lake}` WHERE key <> 'x'"))
+    assert sorted(row.id for row in joined.collect()) == [2 * ROWS + 7, 5 * ROWS + 8]
+    assert fuse_spark.explain(joined).source == SourceUse("parquet", FILES, FILES - 2, 0, 2)
+    assert both.count() == 2 + FILES * ROWS
+
+
+def test_votes_are_switched_off_for_a_session_a_read_and_a_table(session: SparkSession, lake: Path) -> None:
+    fuse_spark.index(session, str(lake), "bloom", ["key"])
+    condition = f"key = '{key(2, 7)}'"
+    read = session.read.parquet(str(lake)).where(condition)
+    off = session.read.option("fuse.index.transparent", "false").parquet(str(lake)).where(condition)
+
+    assert "FuseIndexedScan" in read._jdf.queryExecution().executedPlan().toString()
+    assert "FuseIndexedScan" not in off._jdf.queryExecution().executedPlan().toString()
+    assert read.collect() == off.collect()
+    session.conf.set(SWITCH, "FALSE")
+    again = session.read.parquet(str(lake)).where(condition)
+    assert "FuseIndexedScan" not in again._jdf.queryExecution().executedPlan().toString()
+
+
+def test_a_query_that_no_index_can_help_asks_for_no_vote(session: SparkSession, lake: Path) -> None:
+    fuse_spark.index(session, str(lake), "bloom", ["key"])
+    for query in ("SELECT * FROM t", "SELECT * FROM t WHERE key IS NOT NULL", "SELECT * FROM t WHERE id + amount = 3"):
+        read = session.sql(query.replace("FROM t", f"FROM parquet.`{lake}`"))
+        asks = "FuseIndexedScan" in read._jdf.queryExecution().executedPlan().toString()
+        assert asks == ("amount" in query)  # which a kind may know; nobody here does, and every file is read
+        assert read.count() == (ROWS * FILES if "amount" not in query else read.count())
+
+
+def test_a_table_at_a_place_of_its_own_is_used_without_a_warehouse(spark: SparkSession, lake: Path) -> None:
+    session = spark.newSession()
+    place = lake.parent / "votes"
+    made = fuse_spark.index(session, str(lake), "bloom", ["key"], at=place)
+    query = f"SELECT id FROM parquet.`{lake}` WHERE key = '{key(2, 7)}'"
+
+    assert made.snapshot.votes_only
+    assert use_of(session, query) == SourceUse("parquet", FILES, FILES - 1, 0, 1)
+    later = spark.newSession()
+    fuse_spark.use(later, place)
+    assert use_of(later, query) == SourceUse("parquet", FILES, FILES - 1, 0, 1)
+
+
+def test_what_cannot_be_indexed_is_said_in_one_sentence(session: SparkSession, lake: Path, tmp_path: Path) -> None:
+    calls = {
+        "'nosuch.t', 'bloom', array('key')": "source 'nosuch.t' cannot be read: .*cannot be found",
+        "'/nosuch', 'bloom', array('key')": "there is no folder /nosuch",
+        f"'{lake}', 'blom', array('key')": "no index kind 'blom': did you mean 'bloom'",
+        f"'{lake}', 'bloom', array('kee')": "no column 'kee'",
+        f"'{lake}', 'bloom', array()": r"columns => \[\]: give names",
+        f"'{lake}', 'bloom', array('key'), format => 'orc'": "format='orc': give parquet, delta, iceberg",
+    }
+    for arguments, sentence in calls.items():
+        assert re.search(sentence, failure(session, f"CALL fuse.system.index({arguments})")), arguments
+    session.range(3).createOrReplaceTempView("numbers")
+    assert "is not read by a connector that is known here" in failure(
+        session, "CALL fuse.system.index('numbers', 'bloom', array('id'))"
+    )
+    assert "the warehouse has no index of" in failure(session, f"CALL fuse.system.drop_source_index('{lake.parent}')")
+    own = fuse.create_table(tmp_path / "own", "id BIGINT")
+    with pytest.raises(InvalidArgument, match="was not attached to a source"):
+        fuse_spark.use(session, own.stored.store.url)
+    with pytest.raises(NotFound):
+        fuse_spark.use(session, tmp_path / "nothing")
+    with pytest.raises(InputError, match="has no warehouse where the index could be"):
+        fuse_spark.index(session.newSession(), str(lake), "bloom", ["key"])
