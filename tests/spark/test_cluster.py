@@ -43,6 +43,10 @@ def test_an_index_is_built_by_the_executors(told: Any) -> None:
     assert told["indexed"]["kept"] == told["indexed"]["rows"] == 0
 
 
+def test_votes_leave_out_files_of_a_source_that_executors_read(told: Any) -> None:
+    assert told["voted"] == {"ids": [7], "left_out": 3}
+
+
 def test_a_retried_task_doubles_no_row(told: Any) -> None:
     assert told["retried"] == list(range(1000))
 

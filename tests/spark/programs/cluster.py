@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from fuse_index import open_table
+from fuse_index import attach, open_table
 from fuse_index import spark as fuse_spark
 from tests.spark.questions import BLOCKS, FEW, numbers
 
@@ -37,7 +37,7 @@ def main(master: str, folder: str) -> None:
     )
     spark.sparkContext.setLogLevel("ERROR")
     fuse_spark.install(spark)
-    steps = (processes, written, questions, indexed, retried, speculated, failed)
+    steps = (processes, written, questions, indexed, voted, retried, speculated, failed)
     print(json.dumps({step.__name__: step(spark, folder) for step in steps}))
     spark.stop()
 
@@ -92,6 +92,17 @@ def indexed(spark: SparkSession, folder: str) -> Any:
     ]
     asked = fuse_spark.read(spark, f"{folder}/numbers").where("kind = 'nobody'")
     return {"rows": asked.count(), "blocks": index["blocks"], "indexed": index["blocks_indexed"], "kept": kept(asked)}
+
+
+def voted(spark: SparkSession, folder: str) -> dict[str, Any]:
+    """A folder that Spark's own scan reads, over which there is a node of ours that executors do not know."""
+    place = f"{folder}/lake"
+    spark.range(400).selectExpr("id", "concat('k', id) k").repartitionByRange(4, "id").write.parquet(place)
+    attach(place, f"{folder}/votes").create_index("by_k", "bloom", ["k"])
+    fuse_spark.use(spark, f"{folder}/votes")
+    asked = spark.read.parquet(place).where("k = 'k7'")
+    found = [row.id for row in asked.collect()]
+    return {"ids": found, "left_out": fuse_spark.explain(asked).to_dict()["source"]["left_out"]}
 
 
 def kept(df: DataFrame) -> int:

@@ -1,0 +1,53 @@
+"""Joins of a folder of Parquet files with a small side, whose keys may tell which files are read."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.foreign.sources import FILES, a_of, use_index, write_folder
+from tests.spark.foreign.ways import Ways, conf
+
+FEW = f"""VALUES ('{a_of(5)}', 5L, 5.0BD, 31), ('{a_of(777)}', 777L, 1501.0BD, 62), ('none', -1L, 0.5BD, -9),
+    (NULL, NULL, NULL, NULL) AS few(k, i, d, n)"""
+
+
+@pytest.fixture(scope="module")
+def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home = tmp_path_factory.mktemp("joins")
+    use_index(spark, write_folder(home / "lake"), home / "index")
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW few AS SELECT * FROM {FEW}")
+    yield f"parquet.`{home}/lake`"
+    spark.catalog.dropTempView("few")
+
+
+QUERIES = [
+    ("SELECT t.id, f.k FROM {t} t JOIN few f ON t.a = f.k", FILES - 2),
+    ("SELECT t.id, f.k FROM {t} t JOIN few f ON t.a = f.k AND t.n >= 0 WHERE f.i > 5", FILES - 1),
+    ("SELECT t.id FROM {t} t LEFT SEMI JOIN few f ON t.a = f.k", FILES - 2),
+    ("SELECT t.id, f.i FROM few f LEFT JOIN {t} t ON t.a = f.k", FILES - 2),
+    ("SELECT count(*), sum(t.id) FROM {t} t LEFT ANTI JOIN few f ON t.a = f.k", 0),
+    ("SELECT count(*), count(f.k) FROM {t} t LEFT JOIN few f ON t.a = f.k", 0),
+    ("SELECT count(*), count(f.k), count(t.a) FROM {t} t FULL JOIN few f ON t.a = f.k", 0),
+    ("SELECT count(*), count(f.i) FROM {t} t JOIN few f ON t.b <=> f.k", 0),
+    ("SELECT t.id FROM {t} t WHERE t.a NOT IN (SELECT k FROM few WHERE k IS NOT NULL) AND t.id < 9", FILES - 1),
+    ("SELECT t.id FROM {t} t WHERE t.a NOT IN (SELECT k FROM few) AND t.id < 9", FILES - 1),
+    ("SELECT t.id FROM {t} t WHERE t.a IN (SELECT k FROM few WHERE i = 5)", FILES - 1),
+    ("SELECT t.id, f.d FROM {t} t JOIN few f ON t.id = f.d", None),
+    ("SELECT t.id, f.d FROM {t} t JOIN few f ON CAST(t.n AS DOUBLE) = CAST(f.n AS DOUBLE)", None),
+    ("SELECT t.id, f.n FROM {t} t JOIN few f ON t.n = CAST(f.n AS BIGINT) AND t.a >= f.k", None),
+    ("SELECT t.id FROM {t} t JOIN few f ON upper(t.a) = upper(f.k)", None),
+    ("SELECT t.id FROM {t} t JOIN few f ON t.a COLLATE UTF8_LCASE = upper(f.k)", None),
+    ("SELECT t.id FROM {t} t JOIN (SELECT k FROM few WHERE i > 10000) f ON t.a = f.k", None),
+    ("SELECT t.id, u.id FROM {t} t JOIN {t} u ON t.a = u.a JOIN few f ON u.a = f.k", None),
+    ("SELECT t.id FROM {t} t JOIN few f ON t.a = f.k UNION ALL SELECT id FROM {t} WHERE n = 7", None),
+]
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_joins(ways: Ways, source: str, adaptive: str) -> None:
+    with conf(ways.spark, spark_sql_adaptive_enabled=adaptive):
+        for query, most in QUERIES:
+            told = ways.same(query.format(t=source))
+            if most is not None:
+                assert all(use.left_out <= most for use in told), query

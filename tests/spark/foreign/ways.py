@@ -1,0 +1,122 @@
+"""A query of a source in two ways, with votes of its index and without: what comes of it must be the same."""
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from fuse_index.spark.native.java_compiler import jvm_bridge
+from tests.spark.foreign.sources import condition
+
+SWITCH = "spark.fuse.index.transparent"
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a scan was about to read, and what votes left out of it."""
+
+    files: int = 0
+    left_out: int = 0
+    unknown: int = 0
+    in_part: int = 0
+    problem: str = ""
+
+
+@contextmanager
+def conf(spark: SparkSession, **values: str) -> Iterator[None]:
+    """Settings of the session for a while; ``_`` in a name stands for a dot."""
+    names = {name.replace("_", "."): value for name, value in values.items()}
+    former = {name: spark.conf.get(name, None) for name in names}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in former.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)
+
+
+def uses(df: DataFrame) -> list[Use]:
+    """What votes left out of each scan of the plan that ran last, in the order of the plan."""
+    lines = json.loads(jvm_bridge(df.sparkSession).scans(df._jdf.queryExecution()))
+    told = [dict(line["source"]) for line in lines if "source" in line]
+    for each in told:
+        del each["connector"]
+    return [Use(**each) for each in told]
+
+
+class Ways:
+    """A session that asks the indexes of sources, and can be told not to."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def without(self, query: str | Callable[[], DataFrame]) -> Any:
+        """The rows, or the error, of a query whose scans ask nobody."""
+        with conf(self.spark, **{SWITCH: "false"}):
+            df, came = self._run(query)
+            assert df is None or uses(df) == []
+            return came
+
+    def with_votes(self, query: str | Callable[[], DataFrame]) -> tuple[Any, list[Use]]:
+        """The rows, or the error, of a query, and what votes left out."""
+        df, came = self._run(query)
+        return came, [] if df is None or isinstance(came, str) else uses(df)
+
+    def same(self, query: str | Callable[[], DataFrame]) -> list[Use]:
+        """Run a query in both ways; what votes left out of its scans."""
+        expected = self.without(query)
+        came, told = self.with_votes(query)
+        assert came == expected, (query, told)
+        return told
+
+    def same_but_for_errors(self, query: str) -> None:
+        """Run a query in both ways, of which the one may raise on rows in files that the other leaves out."""
+        expected = self.without(query)
+        came, told = self.with_votes(query)
+        if came != expected:
+            assert isinstance(expected, str), query
+            assert came == [], query
+            assert all(use.left_out == use.files for use in told), query
+
+    def left_out(self, query: str | Callable[[], DataFrame]) -> list[int]:
+        """Run a query in both ways; how many files votes left out of each scan."""
+        return [use.left_out for use in self.same(query)]
+
+    def _run(self, query: str | Callable[[], DataFrame]) -> tuple[DataFrame | None, Any]:
+        df = None
+        try:
+            df = self.spark.sql(query) if isinstance(query, str) else query()
+            return df, sorted(map(str, df.collect()))
+        except (PySparkException, Py4JJavaError) as raised:
+            return df, error_class(raised)
+
+
+def same_on_random_conditions(ways: Ways, source: str, seed: int, count: int) -> list[Use]:
+    """Ask for the ids that conditions are true on: without votes in one scan, and with votes each in its own."""
+    chosen = random.Random(seed)
+    conditions = [condition(chosen) for _ in range(count)]
+    wanted = ", ".join(f"IF({each}, {k}, NULL)" for k, each in enumerate(conditions))
+    pairs = f"SELECT k, id FROM (SELECT id, explode(array({wanted})) k FROM {source}) WHERE k IS NOT NULL"
+    queries = [f"SELECT {k} k, id FROM {source} WHERE {each}" for k, each in enumerate(conditions)]
+    came, told = ways.with_votes(" UNION ALL ".join(queries))
+    assert came == ways.without(pairs), conditions
+    assert len(told) > count // 2  # Spark leaves out scans that it finds empty, and reads equal ones once
+    return told
+
+
+def error_class(raised: Exception) -> str:
+    """What Spark calls an error: its class in brackets, within whatever it was wrapped in."""
+    found = re.search(r"\[([A-Z0-9_.]{4,})\]", str(raised))
+    assert found, raised
+    return found.group(1)
