@@ -22,6 +22,8 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 # that is 0.3 s in place of 1.2 for each kind of worker.
 DROP_ARCHIVE = rm -f $(@D)/lib/python*/site-packages/pyspark/python/lib/pyspark.zip
 PYTEST_SPARK := -m pytest tests/spark -p no:xdist --durations=10
+# Delta's and Iceberg's connectors for Spark, which no newer Spark has yet.
+LAKES := $(VENV_OLDEST)/lakes
 # Half of what Spark's JVMs do until their first query is to load classes: tests take them from an archive in the environment.
 # On the oldest Spark too few JVMs are started to pay for one.
 CLASSES := spark-classes.jsa
@@ -56,7 +58,7 @@ test: install  ## All tests, Spark's on the newest and the oldest supported Spar
 # Two at once: installing waits for the network and the disk in turns.
 .PHONY: install
 install: | java python
-	@$(MAKE) --no-print-directory -j 2 $(VENV)/.dev $(VENV_OLDEST)/.dev
+	@$(MAKE) --no-print-directory -j 2 $(VENV)/.dev $(LAKES)/.fetched
 
 .PHONY: test-quick
 test-quick: $(VENV)/.dev  ## The tests of storage, index kinds, the command line and the house: no Spark, so no Java
@@ -116,7 +118,7 @@ lint-java: $(VENV)/.dev $(VENV_OLDEST)/.dev
 # Spark's tests on the newest Spark are the longest, one after the other: the others take what these leave of the processors.
 .PHONY: test-fast
 test-fast: $(VENV)/.dev
-	@$(ALONE) nice -n 5 $(RUN)/python -m pytest --ignore tests/spark -n 2 --dist worksteal $(NAMED)
+	@$(ALONE) nice -n 5 $(RUN)/python -m pytest --ignore tests/spark --ignore tests/lakes -n 2 --dist worksteal $(NAMED)
 
 .PHONY: test-spark
 test-spark: $(VENV)/.dev $(VENV)/$(CLASSES)
@@ -125,8 +127,9 @@ test-spark: $(VENV)/.dev $(VENV)/$(CLASSES)
 .PHONY: test-spark-oldest
 test-spark-oldest: export PYSPARK_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
 test-spark-oldest: export PYSPARK_DRIVER_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
-test-spark-oldest: $(VENV_OLDEST)/.dev
+test-spark-oldest: $(VENV_OLDEST)/.dev $(LAKES)/.fetched
 	@$(ALONE) nice -n 2 $(VENV_OLDEST)/bin/python $(PYTEST_SPARK) tests/index/export -m "$(if $(filter 1,$(EFFORT)),not any_spark)" $(NAMED)
+	@$(ALONE) nice -n 2 $(VENV_OLDEST)/bin/python -m pytest tests/lakes -p no:xdist --durations=10 -m "$(if $(filter 1,$(EFFORT)),not thorough)" $(NAMED)
 
 $(VENV)/$(CLASSES): $(VENV)/.dev
 	@echo "Writing $@ (once)"
@@ -166,4 +169,14 @@ $(VENV_OLDEST)/.dev: pyproject.toml constraints.txt | java python
 	@$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --constraint $(VENV_OLDEST)/constraints.txt --editable '.[dev]' \
 	  $(foreach name,avro delta iceberg,duckdb-extension-$(name)==$(DUCKDB_EXTENDED))
 	@$(DROP_ARCHIVE)
+	@touch $@
+
+# By the Ivy that Spark has among its jars.
+$(LAKES)/.fetched: tests/lakes/ivy.xml | $(VENV_OLDEST)/.dev
+	@echo "Fetching the connectors of Delta and Iceberg into $(@D) (once; 60 MB)"
+	@rm -rf $(@D) && mkdir $(@D)
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	"$(JAVA)" -cp "$$(echo $(VENV_OLDEST)/lib/python*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main -ivy $< \
+	  -cache "$$folder" -retrieve "$(@D)/[artifact]-[revision].[ext]" -types jar bundle -warn >"$$folder/log" 2>&1 || \
+	{ grep -v '^\.' "$$folder/log" >&2; echo "The connectors of Delta and Iceberg (tests/lakes/ivy.xml) could not be fetched from Maven: see above." >&2; exit 1; }
 	@touch $@
