@@ -21,11 +21,16 @@ class KnownFile:
 
 
 def known_files(table: StoredTable) -> Mapping[str, KnownFile]:
-    """The files of others that are blocks of this snapshot, by their absolute paths or URLs."""
+    """The files of others that are blocks of this snapshot, by their absolute paths or URLs.
+
+    A block of which some rows are deleted is none: votes on it are on those that count in this snapshot, and in another
+    version others may.
+    """
     blocks = table.blocks()
-    found = zip(blocks.locations, blocks.foreign.mask, blocks.sizes.tolist(), blocks.foreign.modified, strict=True)
+    whole = blocks.foreign.mask & blocks.has_all_rows
+    found = zip(blocks.locations, whole, blocks.sizes.tolist(), blocks.foreign.modified, strict=True)
     return {
         location: KnownFile(block, size, int(modified) or None)
-        for block, (location, is_foreign, size, modified) in enumerate(found)
-        if is_foreign
+        for block, (location, is_whole, size, modified) in enumerate(found)
+        if is_whole
     }

@@ -200,3 +200,16 @@ def test_what_cannot_be_pruned_is_told(tmp_path: Path) -> None:
     own = fuse.create_table(tmp_path / "own", "id BIGINT")
     with pytest.raises(fuse.InputError, match="own is over no source of format 'delta'"):
         fuse.prune_files(own, "id = 1", DeltaTable(lake))
+
+
+def test_rows_that_are_deleted_now_are_found_where_they_count(tmp_path: Path, catalog: OneTable) -> None:
+    source = catalog.create(tmp_path / "lake", some_rows(0, 1).schema)
+    source.append(pa.table({"id": range(50), "a": range(50), "b": ["red"] * 49 + ["blue"]}))
+    before = source.current_snapshot()
+    assert before is not None
+    delete_rows_at(source, tmp_path / "deleted.parquet", [49])
+    table = fuse.attach("iceberg://test/db.t", tmp_path / "table", format="iceberg")
+    table.create_index("words", "full_text", ["b"])  # which knows single rows
+    assert table.explain("match(b, 'blue')").blocks.kept == 0
+
+    assert len(fuse.prune_files(table, "match(b, 'blue')", source.scan(snapshot_id=before.snapshot_id))) == 1
