@@ -152,6 +152,12 @@ class Ballot:
                 bits[part] = np.bitwise_or.reduce(own, initial=0)
         return Ballot(bits, rows)
 
+    def matching_rows(self, unit: int, row_count: int) -> int:
+        """How many of a unit's ``row_count`` rows may be TRUE."""
+        if not self.bits[unit] & TRUE:
+            return 0
+        return int(np.count_nonzero(self.rows[unit] & TRUE)) if unit in self.rows else row_count
+
     @property
     def may_match(self) -> npt.NDArray[np.bool_]:
         """Units on which some row may be TRUE, the only ones to read: bool, shape (n,)."""

@@ -30,7 +30,7 @@ from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, check_probe, sandboxed_call
 from fuse_index.operations.sample_predicates import generate_predicates
 from fuse_index.predicate import And, Column, Context, Leaf
-from fuse_index.pruning.call_probe import call_probe
+from fuse_index.pruning.calls.call_probe import call_probe
 from fuse_index.pruning.nulls import (
     NullPresence,
     complete_ballot,

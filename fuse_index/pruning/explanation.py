@@ -37,7 +37,10 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What one index did for one leaf of the predicate."""
+    """What one index did for one leaf of the predicate.
+
+    ``rows_removed`` counts single rows of zones that are still read, beside the blocks and zones that are not.
+    """
 
     leaf: str
     index: str
@@ -46,6 +49,7 @@ class Vote:
     detail: str = ""
     blocks_removed: int = 0
     zones_removed: int = 0
+    rows_removed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -54,6 +58,7 @@ class Vote:
             "kind": self.kind,
             "blocks_removed": self.blocks_removed,
             "zones_removed": self.zones_removed,
+            "rows_removed": self.rows_removed,
             "reason": self.reason.value,
             "detail": self.detail,
         }
@@ -200,10 +205,9 @@ class Explanation:
         reading = Table("", "to read", "of")
         for level, totals in self._levels():
             reading.add_row(level, f"{totals.kept:,}", f"{totals.total:,}")
-        why = Table("predicate", "index", "kind", "reason", "blocks removed", "zones removed", "detail")
+        why = Table("predicate", "index", "kind", "reason", "effect")
         for vote in self.votes:
-            removed = (f"{vote.blocks_removed:,}", f"{vote.zones_removed:,}")
-            cells = (vote.leaf, vote.index, vote.kind, vote.reason.value, *removed, vote.detail)
+            cells = (vote.leaf, vote.index, vote.kind, vote.reason.value, _effect(vote))
             why.add_row(*(cell.replace("[", r"\[") for cell in cells))
         return Group(f"table    {self.called}", f"snapshot {self.snapshot}", reading, *self._notes(), why)
 
@@ -224,7 +228,7 @@ class Explanation:
 def _effect(vote: Vote) -> str:
     removed = [
         f"{count:,} {what if count == 1 else f'{what}s'} removed"
-        for count, what in ((vote.blocks_removed, "block"), (vote.zones_removed, "zone"))
+        for count, what in ((vote.blocks_removed, "block"), (vote.zones_removed, "zone"), (vote.rows_removed, "row"))
         if count
     ]
     return "; ".join([*removed, *([vote.detail] if vote.detail else [])])

@@ -47,7 +47,7 @@ statistics or itself is left out, and planning begins anew (``Contradiction``).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Generic, TypeVar
@@ -63,9 +63,10 @@ from fuse_index.indexes.definition import load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Refusal
 from fuse_index.predicate import Context, Predicate
-from fuse_index.pruning.budget import CallBudget
+from fuse_index.pruning.calls.budget import CallBudget
 from fuse_index.pruning.compile import IndexSet, PredicateProbes
 from fuse_index.pruning.explanation import Explanation, explain_plan
+from fuse_index.pruning.payload_probe import probe_payloads
 from fuse_index.pruning.probe import LevelProbe, ProbeContext
 from fuse_index.pruning.tally import Contradiction, Tally
 from fuse_index.pruning.trace import PruningTrace
@@ -194,12 +195,12 @@ class _Planner:
     def run(self, context: Context) -> ScanPlan[BlockFrame]:
         segments = self.table.segments()
         tally = Tally.begin(self.probes, self.trace, len(segments))
-        self._probe_metadata(LevelProbe.of_segments(self._probe_context(), segments), tally, segments.block_counts)
+        self._probe_metadata(LevelProbe.of_segments(self._probe_context(), segments), tally)
         living = np.flatnonzero(tally.combined().may_match)
 
         blocks = self.table.blocks(living, self._columns())
         tally = tally.cut(np.repeat(living, segments.block_counts[living]), blocks.row_counts)
-        self._probe_metadata(LevelProbe.of_blocks(self._probe_context(), blocks), tally, np.ones(len(blocks), np.int64))
+        self._probe_metadata(LevelProbe.of_blocks(self._probe_context(), blocks), tally)
         alive = np.flatnonzero(tally.combined().may_match)
         if len(alive) < len(blocks):
             blocks = blocks.take(alive)
@@ -212,7 +213,7 @@ class _Planner:
             len(blocks) <= MAX_BLOCKS_WITH_ZONE_STATISTICS,
         )
         if level.has_zone_statistics:
-            self._probe_metadata(level, tally, None)
+            self._probe_metadata(level, tally)
         self._probe_payloads(level, tally)
         return self._finish(context, blocks, tally.combined())
 
@@ -227,15 +228,14 @@ class _Planner:
         )
         return {schema.find(column.path).id for column in named}
 
-    def _probe_metadata(self, level: LevelProbe, tally: Tally, weights: UnitIndices | None) -> None:
+    def _probe_metadata(self, level: LevelProbe, tally: Tally) -> None:
         """All votes of one level that need no payload."""
-        count = level.count_removed if weights is None else _weighted_block_count(weights)
-        before = tally.combined().may_match
+        before = tally.combined()
         for leaf_probes in self.probes.by_leaf.values():
             for compiled, vote in level.probe_metadata(leaf_probes):
                 tally.add(leaf_probes.leaf, compiled, vote)
-                after = tally.combined().may_match
-                self.trace.add_removed(leaf_probes.leaf, compiled, count(before & ~after, after))
+                after = tally.combined()
+                self.trace.add_removed(leaf_probes.leaf, compiled, level.count_removed(before, after))
                 before = after
         tally.check_conjunctions()
 
@@ -253,15 +253,14 @@ class _Planner:
         still_to_ask = Counter(leaf_probes.leaf for _, leaf_probes in pending)
         best = tally.best_case(still_to_ask) if pending else tally.count
         for compiled, leaf_probes in pending:
-            leaf, before = leaf_probes.leaf, tally.combined().may_match
-            blocks = level.blocks_of(before & ~best.ballot.may_match)
-            vote = level.probe_payloads(leaf_probes, compiled, blocks) if len(blocks) else None
+            leaf, before = leaf_probes.leaf, tally.combined()
+            blocks = level.blocks_of(before.may_match & ~best.ballot.may_match)
+            vote = probe_payloads(level, leaf_probes, compiled, blocks) if len(blocks) else None
             if not len(blocks):
                 self.trace.note_not_needed(leaf, compiled)
             elif vote is not None:
                 tally.add(leaf, compiled, vote)
-                after = tally.combined().may_match
-                self.trace.add_removed(leaf, compiled, level.count_removed(before & ~after, after))
+                self.trace.add_removed(leaf, compiled, level.count_removed(before, tally.combined()))
             still_to_ask[leaf] -= 1
             if not still_to_ask[leaf]:
                 best.update(leaf, tally.ballots[leaf])
@@ -293,7 +292,3 @@ class _Planner:
             seconds=seconds,
         )
         return ScanPlan(self.table, self.probes.predicate, context, blocks, zones, always, rows, explanation)
-
-
-def _weighted_block_count(weights: UnitIndices) -> Callable[[PlanMask, PlanMask], dict[str, int]]:
-    return lambda removed, left: {"blocks": int(weights[removed].sum())}

@@ -113,6 +113,7 @@ class PruningTrace:
                 detail=entry.detail if reason else "",
                 blocks_removed=entry.removed_counts.get("blocks", 0),
                 zones_removed=entry.removed_counts.get("zones", 0),
+                rows_removed=entry.removed_counts.get("rows", 0),
             )
 
 

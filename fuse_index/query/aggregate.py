@@ -39,7 +39,7 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Answers, Refusal
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Predicate, Term
-from fuse_index.pruning.budget import CallBudget, failure_reason
+from fuse_index.pruning.calls.budget import CallBudget, failure_reason
 from fuse_index.pruning.explanation import Explanation, Totals, Vote, tail_use
 from fuse_index.pruning.planner import PlanMask, ScanPlan, plan_scan
 from fuse_index.query.aggregate_sources import AggregateSource, IndexSource, SourceResult, StatisticsSource

@@ -19,7 +19,7 @@ from fuse_index.expressions.traversal import leaf_terms, predicate_leaves
 from fuse_index.indexes.definition import load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Column, Compare, Literal, Predicate, Term
-from fuse_index.pruning.budget import CallBudget
+from fuse_index.pruning.calls.budget import CallBudget
 from fuse_index.pruning.compile import IndexSet
 from fuse_storage import StoredTable
 

@@ -12,8 +12,8 @@ from fuse_index.indexes.plugins import Plugin
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.plugin import Ballot, IndexKind, Probe, Reason, Refusal, Sidecar
-from fuse_index.pruning import budget as budgets
-from fuse_index.pruning.budget import CallBudget, TimeoutMemory, failure_reason
+from fuse_index.pruning.calls import budget as budgets
+from fuse_index.pruning.calls.budget import CallBudget, TimeoutMemory, failure_reason
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.query.aggregate import plan_aggregate
 from fuse_index.sql.parse import parse_predicate

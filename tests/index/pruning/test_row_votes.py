@@ -142,6 +142,21 @@ def test_only_the_rows_that_were_voted_for_are_read(kind):
 
 
 @pytest.mark.parametrize("kind", [Values, ValuesByZone, ValuesInSummary])
+def test_an_explanation_counts_the_rows_that_an_index_removed_of_zones_that_are_read(kind):
+    values = [row % 5 for row in range(ROWS)]  # each value in every zone
+    table = table_of(kind, pa.table({"id": np.arange(ROWS), "c": values}))
+
+    explanation = table.explain("c = 3")
+
+    vote = next(vote for vote in explanation.votes if vote.index == "mine")
+    assert explanation.rows.kept == ROWS // 5
+    assert vote.reason is Reason.USED
+    assert (vote.blocks_removed, vote.zones_removed, vote.rows_removed) == (0, 0, ROWS - ROWS // 5)
+    assert vote.to_dict()["rows_removed"] == 80
+    assert str(explanation).splitlines()[-1].endswith("80 rows removed")
+
+
+@pytest.mark.parametrize("kind", [Values, ValuesByZone, ValuesInSummary])
 def test_deleted_rows_stay_deleted_where_single_rows_are_voted_on(kind):
     table = table_of(kind, content(), **{"delete_mode": "merge-on-read"})
     table.delete("id >= 50 AND id < 55 OR id = 3")
