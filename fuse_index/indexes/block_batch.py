@@ -138,7 +138,7 @@ class FrameBatch:
         cls, units: UnitFrame, column_ids: Sequence[int | None], summaries: pa.Array | None = None
     ) -> FrameBatch:
         """All units, each its own only zone."""
-        rows = units.row_counts
+        rows = read_only(units.row_counts)
         return cls(units, tuple(column_ids), rows, ZoneMap(np.arange(len(rows) + 1, dtype=np.int64), rows), summaries)
 
     @classmethod
@@ -156,7 +156,8 @@ class FrameBatch:
         batch is of.
         """
         if len(selected) == len(units):  # ascending, and so all of them: nothing is copied, and what is kept serves
-            return cls(units, tuple(column_ids), units.row_counts, zones, sidecars.summaries, sidecars)
+            rows = read_only(units.row_counts)
+            return cls(units, tuple(column_ids), rows, zones, sidecars.summaries, sidecars)
         own = sidecars.take(selected)
         return cls(
             units,
@@ -174,12 +175,12 @@ class FrameBatch:
     @property
     def zone_offsets(self) -> UnitIndices:
         """int64, shape (n + 1,): unit i has the zones ``zone_offsets[i]:zone_offsets[i + 1]``."""
-        return self.zones.offsets
+        return read_only(self.zones.offsets)
 
     @property
     def zone_rows(self) -> UnitIndices:
         """int64, shape (number of zones,): the rows of each."""
-        return self.zones.rows
+        return read_only(self.zones.rows)
 
     def statistics(self, number: int) -> ColumnStatistics | None:
         field = self.column_ids[number]
@@ -192,6 +193,16 @@ class FrameBatch:
     def packs(self) -> Sequence[tuple[Payload, UnitIndices]]:
         """Each pack with the units in it: int64, shape (k,)."""
         return [] if self.sidecars is None else self.sidecars.packs()
+
+
+def read_only(numbers: UnitIndices) -> UnitIndices:
+    """A view that nobody can write to: what kinds are shown is shared with the engine, and with other queries.
+
+    ``numbers``: int64, of any shape.
+    """
+    view = numbers.view()
+    view.flags.writeable = False
+    return view
 
 
 def zones_of_blocks(offsets: UnitIndices, blocks: UnitIndices) -> UnitIndices:

@@ -11,7 +11,8 @@ Every test of every protocol that the kind has is then collected: small worlds a
 vote is judged by the oracle, after the NULLs were added by the engine's own code.
 """
 
-from fuse_index.testing.small_worlds import Samples
+from fuse_index.testing.function_tests import FunctionTests
 from fuse_index.testing.suite import IndexTests
+from fuse_index.testing.worlds.small_worlds import Samples
 
-__all__ = ["IndexTests", "Samples"]
+__all__ = ["FunctionTests", "IndexTests", "Samples"]

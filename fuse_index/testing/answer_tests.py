@@ -11,11 +11,14 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.aggregates.finalize import comparable_answer
-from fuse_index.aggregates.state import Aggregation, merge_states, state_of
+from fuse_index.aggregates.state import COUNT_STAR_ARGUMENT, Aggregate, Aggregation, merge_states, state_of
+from fuse_index.errors import OpaqueError
+from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.expressions.evaluate import evaluate_term
+from fuse_index.expressions.to_sql import term_sql
 from fuse_index.indexes.interface import Answers, Probe, Refusal
 from fuse_index.testing.kind_tests import KindTests
-from fuse_index.testing.memory_batch import KindUnderTest, MemoryBatch
+from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch
 
 
 class AnswerTests(KindTests):
@@ -47,28 +50,58 @@ class AnswerTests(KindTests):
                         with pytest.raises(Exception):  # noqa: B017
                             trial.kind.state(trial.probe, shelf, unit)
 
+    def test_each_function_of_each_input_is_refused_or_answered_right(self) -> None:
+        for subject in self.subjects():
+            shelf = MemoryBatch.index_blocks(subject, self._blocks_of(subject))
+            terms = list(dict.fromkeys([COUNT_STAR_ARGUMENT, *(given.term for given in subject.inputs)]))
+            for function, term in product(("count", "sum", "min", "max", "avg"), terms):
+                for groups in ((), tuple(terms[1:2])):
+                    request = Aggregation(groups, (Aggregate(function, term),))  # type: ignore[arg-type]
+                    if is_supported(request) and not isinstance(_match(subject, request), Refusal):
+                        check = _AggregateCheck(subject, shelf, request)
+                        check.check([check.state(unit, True) for unit in range(len(shelf))])
+
     def test_what_cannot_be_answered_is_refused(self) -> None:
         for subject in self.subjects():
-            kind: Any = subject.kind
             for request in self.refused:
-                assert isinstance(kind.match(request, subject.inputs, subject.options, subject.context), Refusal)
+                assert isinstance(_match(subject, request), Refusal), f"{subject} answers {_request_text(request)}"
 
     # --- worlds -----------------------------------------------------------------------------------------------------
 
     def asked(self) -> Iterator[_AggregateCheck]:
         assert self.requests, f"{type(self).__name__} must give requests to test"
         for subject in self.subjects():
-            small = (
-                [(row,) for row in (*self.rows(self.columns(subject)[0]), None)]
-                if len(self.columns(subject)) == 1
-                else []
-            )
-            blocks = [[self.many_rows(subject, 30, 10 * block + zone) for zone in range(2)] for block in range(3)]
-            if small:
-                blocks.append([self.table(subject, small)])
-            shelf = MemoryBatch.index_blocks(subject, blocks)
+            shelf = MemoryBatch.index_blocks(subject, self._blocks_of(subject))
             for request in self.requests:
                 yield _AggregateCheck(subject, shelf, request)
+
+    def _blocks_of(self, subject: KindUnderTest) -> list[list[pa.Table]]:
+        """Three blocks of two zones, and, where there is one column, one of all its values."""
+        blocks = [[self.many_rows(subject, 30, 10 * block + zone) for zone in range(2)] for block in range(3)]
+        if len(columns := self.columns(subject)) == 1:
+            blocks.append([self.table(subject, [(row,) for row in (*self.rows(columns[0]), None)])])
+        return blocks
+
+
+def is_supported(request: Aggregation) -> bool:
+    """Whether there is such an aggregate at all: nobody sums up texts."""
+    try:
+        state_of(request, lambda term: pa.nulls(0, term.type), 0)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedAggregate, OpaqueError):
+        return False
+    return True
+
+
+def _match(subject: KindUnderTest, request: Aggregation) -> Probe[Any] | Refusal:
+    kind: Any = subject.kind
+    found: Probe[Any] | Refusal = kind.match(request, subject.inputs, subject.options, subject.context)
+    return found
+
+
+def _request_text(request: Aggregation) -> str:
+    asked = [f"{part.function}({term_sql(part.argument)})" for part in request.aggregates]
+    groups = ", ".join(term_sql(term) for term in request.groups)
+    return ", ".join(asked) + (f" by {groups}" if groups else "")
 
 
 class _AggregateCheck:
@@ -77,19 +110,25 @@ class _AggregateCheck:
     def __init__(self, subject: KindUnderTest, shelf: MemoryBatch, request: Aggregation) -> None:
         kind: Any = subject.kind
         assert isinstance(kind, Answers)
-        probe = kind.match(request, subject.inputs, subject.options, subject.context)
-        assert isinstance(probe, Probe), f"{request} is refused: {probe}"
+        self.about = f"{subject}: {_request_text(request)}"
+        probe = _match(subject, request)
+        assert isinstance(probe, Probe), f"{self.about} is refused: {probe}"
         self.kind, self.batch, self.request, self.probe = kind, shelf, request, pickle.loads(pickle.dumps(probe))
-        self.expected = self.rows_state(shelf.rows)
+        self.expected = self.rows_state(subject.wanted_rows(shelf.rows))
 
     def state(self, unit: int, stored: bool) -> pa.Table:
         """The state of one block, as it was stored, or made from its rows."""
         if stored:
             found = self.kind.state(self.probe, self.batch, unit)
-            assert isinstance(found, pa.Table), f"state() gave {type(found).__name__} of a block that is indexed"
-            assert found.schema == self.request.schema, f"state() gave {found.schema}, not {self.request.schema}"
+            assert isinstance(found, pa.Table), (
+                f"{self.about}: state() gave {type(found).__name__} of block {unit}, which is indexed"
+            )
+            assert found.schema == self.request.schema, (
+                f"{self.about}: state() gave {found.schema.names} of {found.schema.types}, not "
+                f"{self.request.schema.names} of {self.request.schema.types}"
+            )
             return found
-        return self.rows_state(pa.concat_tables(self.batch.blocks[unit]))
+        return self.rows_state(self.batch.kind_under_test.wanted_rows(pa.concat_tables(self.batch.blocks[unit])))
 
     def rows_state(self, rows: pa.Table) -> pa.Table:
         subject = self.batch.kind_under_test
@@ -98,6 +137,8 @@ class _AggregateCheck:
         )
 
     def check(self, states: Sequence[pa.Table]) -> None:
-        assert comparable_answer(self.request, merge_states(self.request, states)) == comparable_answer(
-            self.request, self.expected
+        found = comparable_answer(self.request, merge_states(self.request, states))
+        expected = comparable_answer(self.request, self.expected)
+        assert found == expected, (
+            f"{self.about}: {str(found)[:300]} of {len(states)} blocks, and of their rows {str(expected)[:300]}"
         )

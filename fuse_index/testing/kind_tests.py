@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,11 +16,14 @@ from fuse_index.expressions.function import Function
 from fuse_index.expressions.traversal import columns_of
 from fuse_index.indexes.interface import API, IndexKind, Input, Refusal
 from fuse_index.predicate import Column
-from fuse_index.testing import small_worlds, strategies
-from fuse_index.testing.memory_batch import BlockZones, KindUnderTest, MemoryBatch
+from fuse_index.testing.failure import ReportsPlainly
+from fuse_index.testing.worlds import small_worlds, strategies
+from fuse_index.testing.worlds.memory_batch import BlockZones, KindUnderTest, MemoryBatch
+
+_FEW = 3
 
 
-class KindTests:
+class KindTests(ReportsPlainly):
     """The part of ``IndexTests`` that all kinds share; see there for what may be overridden."""
 
     index: ClassVar[type[IndexKind]]
@@ -49,17 +52,51 @@ class KindTests:
         made = self.options if self.options is not None else {}
         return self.index.Options(**made) if isinstance(made, Mapping) else made
 
-    def subjects(self) -> Iterator[KindUnderTest]:
+    def subjects(self) -> Sequence[KindUnderTest]:
         """The kind on its inputs; where it names none, on a column of each type that it accepts."""
-        kind, options = self.kind(), self.made_options()
+        found = self.subjects_with(self.made_options())
+        assert found, (
+            f"{self.index.name} accepts no column of {', '.join(map(str, small_worlds.SAMPLE_TYPES))}, so that "
+            f"nothing is tested: give the suite inputs"
+        )
+        return found
+
+    def few_subjects(self) -> Sequence[KindUnderTest]:
+        """At most three of them, for what does not hang on the type."""
+        found = self.subjects()
+        return found if len(found) <= _FEW else [found[0], found[len(found) // 2], found[-1]]
+
+    def subjects_with(self, options: Any) -> list[KindUnderTest]:
+        """The kind with these options, on all that it accepts with them."""
+        kind = self.kind()
         if self.inputs is not None:
-            assert kind.implicit or kind.accepts(self.inputs, options) is None
-            yield KindUnderTest(kind, tuple(self.inputs), options, self.functions)
-            return
-        for data_type in small_worlds.SAMPLE_TYPES:
-            inputs = (Input(Column(("c",), data_type), data_type),)
-            if kind.implicit or kind.accepts(inputs, options) is None:
-                yield KindUnderTest(kind, inputs, options, self.functions)
+            refusal = None if kind.implicit else kind.accepts(self.inputs, options)
+            assert refusal is None or options != self.made_options(), (
+                f"{kind.name} refuses the suite's inputs: {refusal}"
+            )
+            return [] if refusal else [KindUnderTest(kind, tuple(self.inputs), options, self.functions)]
+        columns = [Input(Column(("c",), data_type), data_type) for data_type in small_worlds.SAMPLE_TYPES]
+        return [
+            KindUnderTest(kind, (given,), options, self.functions)
+            for given in columns
+            if kind.implicit or kind.accepts((given,), options) is None
+        ]
+
+    def option_sets(self) -> Iterator[Any]:
+        """Other options that are tried: of each number half and double, of each truth the opposite."""
+        usual = self.made_options()
+        for option in fields(usual):
+            value = getattr(usual, option.name)
+            others: tuple[Any, ...] = ()
+            if isinstance(value, bool):
+                others = (not value,)
+            elif isinstance(value, int | float):
+                others = (value // 2 if isinstance(value, int) else value / 2, value * 2)
+            for other in others:
+                try:
+                    yield replace(usual, **{option.name: other})
+                except ValueError:  # such options make no sense to the kind
+                    continue
 
     def columns(self, subject: KindUnderTest) -> list[Column]:
         """The columns that the inputs are made of."""
@@ -130,10 +167,12 @@ class KindTests:
 
             assert shelf.summaries is not None
             assert shelf.summaries.nbytes <= self.summary_bytes, (
-                f"the summary of a block takes {shelf.summaries.nbytes} bytes"
+                f"{subject}: the summary of a block takes {shelf.summaries.nbytes} bytes, and may {self.summary_bytes}"
             )
             stored = sum(len(data) for data in shelf.files.data.values())
-            assert stored <= self.payload_bytes * shelf.rows.num_rows, f"{stored} bytes for {shelf.rows.num_rows} rows"
+            assert stored <= self.payload_bytes * shelf.rows.num_rows, (
+                f"{subject}: {stored} bytes for {shelf.rows.num_rows} rows"
+            )
 
     def test_what_is_inspected_is_json(self) -> None:
         for subject in self.subjects():

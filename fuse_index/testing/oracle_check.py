@@ -28,7 +28,7 @@ from fuse_index.pruning.nulls import (
     strict_function_names,
     strip_nulls_for_kind,
 )
-from fuse_index.testing.memory_batch import KindUnderTest, MemoryBatch
+from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch
 
 _Bits = npt.NDArray[np.uint8]
 _OUTCOME_NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
@@ -60,13 +60,28 @@ class OracleCheck:
         assert isinstance(kind, Votes)
         ballot = kind.probe(probe, batch)
         assert isinstance(ballot, Ballot), f"probe() gave {type(ballot).__name__}, not a Ballot"
-        assert ballot.bits.dtype == np.uint8, f"the votes are {ballot.bits.dtype}, not uint8"
+        self._check_votes(ballot.bits, "the votes")
         sizes = (len(batch), len(batch.zone_rows))
         assert len(ballot) in sizes, f"{len(ballot)} votes for {sizes[0]} units with {sizes[1]} zones"
         expected = batch.zone_rows if len(ballot) == sizes[1] else batch.row_counts
         for unit, rows in ballot.rows.items():
             assert len(rows) == expected[unit], f"{len(rows)} row votes for unit {unit} with {expected[unit]} rows"
-        return ballot
+            self._check_votes(rows, f"the votes on rows of unit {unit}")
+            union = int(np.bitwise_or.reduce(rows, initial=0))
+            assert not union & ~int(ballot.bits[unit]), (
+                f"{self._about}: unit {unit} has the vote {ballot.bits[unit]}, and its rows more: {union} together"
+            )
+        return Ballot(ballot.bits.copy(), {unit: rows.copy() for unit, rows in ballot.rows.items()})
+
+    def _check_votes(self, votes: _Bits, what: str) -> None:
+        assert votes.dtype == np.uint8, f"{self._about}: {what} are {votes.dtype}, not uint8"
+        assert not len(votes) or 1 <= votes.min() <= votes.max() <= UNKNOWN, (
+            f"{self._about}: {what} are from {votes.min()} to {votes.max()}, and a vote is TRUE | FALSE | NULL, 1 to 7"
+        )
+
+    @property
+    def _about(self) -> str:
+        return f"{self.kind_under_test}: {predicate_sql(self.leaf)}"
 
     def check_leaf(self, shelf: MemoryBatch) -> Ballot | None:
         """Put the leaf to the kind; AssertionError if any row is what the vote called impossible.
@@ -113,12 +128,21 @@ class OracleCheck:
         unit = int(np.searchsorted(offsets, row, side="right")) - 1
         start, end = int(offsets[unit]), int(offsets[unit + 1])
         outcome = _OUTCOME_NAMES[int(self.expected_outcomes(shelf)[row])]
-        votes = ballot.rows.get(unit, ballot.bits[unit : unit + 1])
-        said = ", ".join(sorted({_vote_name(int(vote)) for vote in votes}))
-        return (
-            f"{self.kind_under_test.kind.name}: {predicate_sql(self.leaf)} is {outcome} on "
-            f"{_rows_text(shelf.rows, row, 1)}, "
-            f"but the vote was {said} on {_rows_text(shelf.rows, start, min(end - start, 10))}"
+        vote = int(ballot.rows[unit][row - start] if unit in ballot.rows else ballot.bits[unit])
+        block, zone = unit, ""
+        if len(ballot) != len(shelf):
+            block = int(np.searchsorted(shelf.zone_offsets, unit, side="right")) - 1
+            zone = f", zone {unit - int(shelf.zone_offsets[block])}"
+        sizes = [part.num_rows for part in shelf.blocks[block]]
+        first = _rows_text(shelf.rows, start, min(end - start, 10))
+        return "\n".join(
+            [
+                f"{self.kind_under_test}: a wrong vote",
+                f"  leaf   {predicate_sql(self.leaf)}",
+                f"  row    {_rows_text(shelf.rows, row, 1)} is {outcome}: number {row - start} of block {block}{zone}",
+                f"  vote   {_vote_name(vote)}{' on this row' if unit in ballot.rows else ''}",
+                f"  block  {sum(sizes)} rows in zones of {sizes}: {first}",
+            ]
         )
 
 

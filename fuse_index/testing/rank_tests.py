@@ -10,14 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fuse_index.expressions.to_sql import term_sql
 from fuse_index.indexes.interface import Probe, Ranks
 from fuse_index.predicate import Call
 from fuse_index.testing.kind_tests import KindTests
-from fuse_index.testing.memory_batch import KindUnderTest, MemoryBatch
+from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch
 
 _Scores = npt.NDArray[np.float64]
 SCORE_TOLERANCE = 1e-5
 """Scores may be kept as 32-bit floats."""
+RANKED_ZONES = ((30, 31), (30, 30), (1,), (1,), (1500, 500))
+"""Rows of the zones of blocks: few, one alone, whose bound is to be its score, and so many that a graph is a guess."""
 
 
 class RankTests(KindTests):
@@ -34,24 +37,28 @@ class RankTests(KindTests):
 
     def test_the_best_rows_come_first(self) -> None:
         for trial in self.ranked():
-            for k in (1, 3, 1000):
+            for k in (1, 3, 10, 10_000):
                 for unit in range(len(trial.batch)):
                     trial.check(unit, k, None)
 
     def test_only_rows_that_are_asked_for_are_ranked(self) -> None:
         for trial in self.ranked():
             for unit in range(len(trial.batch)):
-                rows = int(trial.batch.row_counts[unit])
-                for among in (np.arange(rows) % 2 == 0, np.zeros(rows, np.bool_), np.ones(rows, np.bool_)):
-                    trial.check(unit, 2, among)
+                number = np.arange(int(trial.batch.row_counts[unit]))
+                last, worst = number >= len(number) - 3, np.isin(number, np.argsort(trial.expected[unit])[:3])
+                for among in (number % 2 == 0, number < 0, number >= 0, last, worst):
+                    trial.check(unit, 3, among)
 
     def test_no_row_is_above_its_bound(self) -> None:
         for trial in self.ranked():
             bounds = trial.kind.bound(trial.probe, trial.statistics, trial.batch)
             best = [scores.max() for scores in trial.expected]
 
-            assert len(bounds) == len(trial.batch)
-            assert all(bound >= score - SCORE_TOLERANCE for bound, score in zip(bounds, best, strict=True))
+            assert len(bounds) == len(trial.batch), f"{trial.about}: {len(bounds)} bounds for {len(trial.batch)} blocks"
+            for block, (bound, score) in enumerate(zip(bounds, best, strict=True)):
+                assert bound >= score - SCORE_TOLERANCE * max(1.0, abs(score)), (
+                    f"{trial.about}: bound() gave {bound} for block {block}, in which a row scores {score}"
+                )
 
     def test_statistics_may_be_gathered_in_parts(self) -> None:
         for trial in self.ranked():
@@ -67,7 +74,12 @@ class RankTests(KindTests):
     def ranked(self) -> Iterator[_RankingCheck]:
         assert self.rankings, f"{type(self).__name__} must give rankings to test"
         for subject in self.subjects():
-            blocks = [[self.many_rows(subject, 30, 10 * block + zone) for zone in range(2)] for block in range(3)]
+            blocks = [
+                [self.many_rows(subject, count, 10 * block + zone) for zone, count in enumerate(counts)]
+                for block, counts in enumerate(RANKED_ZONES)
+            ]
+            null = self.table(subject, [(None,) * len(self.columns(subject))])
+            blocks += [[null], [pa.concat_tables([null, self.many_rows(subject, 5, 7)])]]
             shelf = MemoryBatch.index_blocks(subject, blocks)
             for ranking in self.rankings:
                 yield _RankingCheck(subject, shelf, ranking, self.scores(ranking, shelf.rows))
@@ -80,7 +92,8 @@ class _RankingCheck:
         kind: Any = subject.kind
         assert isinstance(kind, Ranks)
         probe = kind.compile_ranking(ranking, subject.inputs, subject.options, subject.context)
-        assert isinstance(probe, Probe), f"{ranking} is refused: {probe}"
+        assert isinstance(probe, Probe), f"{subject}: {term_sql(ranking)} is refused: {probe}"
+        self.about = f"{subject}: {term_sql(ranking)}"
         self.kind, self.batch, self.probe = kind, shelf, pickle.loads(pickle.dumps(probe))
         self.statistics = kind.merge_statistics([kind.gather(self.probe, shelf)])
         self.expected = np.split(scores, np.cumsum(shelf.row_counts)[:-1])
@@ -91,7 +104,11 @@ class _RankingCheck:
         right = self.expected[unit] if among is None else np.where(among, self.expected[unit], -np.inf)
         best = np.sort(right[right > -np.inf])[::-1][:k]
 
-        assert len(rows) == len(scores) == len(best), f"{len(rows)} rows for the best {k} of {len(best)}"
-        assert len(set(rows.tolist())) == len(rows), "a row came twice"
-        np.testing.assert_allclose(scores, best, rtol=SCORE_TOLERANCE)
-        np.testing.assert_allclose(right[rows], scores, rtol=SCORE_TOLERANCE)
+        where = f"{self.about}, the best {k} of block {unit}" + ("" if among is None else f" among {among.sum()} rows")
+        assert len(rows) == len(scores) == len(best), f"{where}: top() gave {len(rows)} rows, and there are {len(best)}"
+        assert len(set(rows.tolist())) == len(rows), f"{where}: a row came twice"
+        for place, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True)):
+            assert np.isclose([right[row], best[place]], score, SCORE_TOLERANCE).all(), (
+                f"{where}: row {row} came at place {place} with {score}; its score is {right[row]}, and the best there "
+                f"is {best[place]}"
+            )

@@ -6,14 +6,15 @@ from typing import Any
 
 from fuse_index.indexes.interface import Answers, Ranks, Votes
 from fuse_index.testing.answer_tests import AnswerTests
+from fuse_index.testing.isolation_tests import IsolationTests
 from fuse_index.testing.rank_tests import RankTests
 from fuse_index.testing.table_tests import TableTests
 from fuse_index.testing.vote_tests import VoteTests
 
-_SUITES = ((VoteTests, Votes), (TableTests, Votes), (RankTests, Ranks), (AnswerTests, Answers))
+_SUITES = ((VoteTests, Votes), (IsolationTests, Votes), (TableTests, Votes), (RankTests, Ranks), (AnswerTests, Answers))
 
 
-class IndexTests(TableTests, RankTests, AnswerTests):
+class IndexTests(TableTests, IsolationTests, RankTests, AnswerTests):
     """Inherit, name your kind, and it is tested.
 
     ``index``: the kind. ``inputs``: what it is put on; by default a column of each type that it accepts. ``options``:

@@ -21,7 +21,7 @@ from fuse_index.aggregates.sketches import build_sketch
 from fuse_index.aggregates.state import merge_states, sketch_damage
 from fuse_index.plugin import Aggregation, Input, Probe
 from fuse_index.predicate import Call, Cast, Column, Compare, Context, In, IsNull, JsonPath, Like, Literal
-from fuse_index.testing.memory_batch import KindUnderTest, MemoryBatch, MemoryFiles
+from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch, MemoryFiles
 from fuse_plugins.aggregate import AggregateIndex, AggregateOptions
 from fuse_plugins.bloom import Bloom, BloomOptions
 from fuse_plugins.full_text import FullText, FullTextOptions, layout

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fuse_index.plugin import ALL, NONE, SOME, Input, Reason
 from fuse_index.predicate import Cast, Column, Compare, Context, In, Literal
 from fuse_index.testing import IndexTests
-from fuse_index.testing.memory_batch import KindUnderTest, MemoryBatch, MemoryFiles
+from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch, MemoryFiles
 from fuse_plugins.bloom import Bloom, BloomOptions, zone_index
 from fuse_plugins.bloom.bit_matrix import BitMatrix, transpose_filters
 from fuse_plugins.bloom.filters import HashFilter, filter_capacity

@@ -18,8 +18,8 @@ from fuse_index.indexes.ballot import FALSE, NULL, TRUE
 from fuse_index.plugin import NONE, Ballot, Input, Probe, json_documents, json_paths
 from fuse_index.predicate import And, Call, Cast, Column, Compare, In, IsNull, JsonPath, Like, Literal, StartsWith
 from fuse_index.testing import IndexTests
-from fuse_index.testing.memory_batch import KindUnderTest, MemoryBatch
 from fuse_index.testing.oracle_check import OracleCheck
+from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch
 from fuse_plugins.json_path import JsonPathOptions, JsonPaths
 from fuse_plugins.json_path.contains import JSON_CONTAINS, json_contains
 from fuse_plugins.json_path.paths import MISSING_VALUE, parse_document, parse_pattern

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 from hypothesis import strategies as st
 
-from fuse_index.testing.small_worlds import EXACT_DECIMALS, samples_of_type
+from fuse_index.testing.worlds.small_worlds import EXACT_DECIMALS, samples_of_type
 
 _Strategy = st.SearchStrategy[Any]
 

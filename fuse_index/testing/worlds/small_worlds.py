@@ -172,6 +172,12 @@ def _text_tests(term: Term, text: str) -> Iterator[Leaf]:
     plain = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     for pattern in (plain, f"{plain}%", f"%{plain}", f"{plain}_", f"{plain}%{plain}", f"_{plain}"):
         yield Like(term, Literal(pattern, term.type))
+    escaped = text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    yield Like(term, Literal(f"{escaped}%", term.type), "!")
+    yield Like(term, Literal(f"!%{escaped}", term.type), "!")
+    if len(text) > 1:
+        yield Like(term, Literal(f"{text[:1]}%{text[-1:]}", term.type))
+        yield Like(term, Literal(f"{text[:1]}_{text[1:]}", term.type))
 
 
 def enumerate_conjunctions(terms: Sequence[Term], literals: Sequence[Sequence[Any]]) -> Iterator[Conjunction]:
@@ -181,9 +187,12 @@ def enumerate_conjunctions(terms: Sequence[Term], literals: Sequence[Sequence[An
     """
     literals = [_middle(values) for values in literals]
     for term, values in zip(terms, literals, strict=True):
-        for one, other in combinations([Literal(value, term.type) for value in values], 2):
+        known = [Literal(value, term.type) for value in values]
+        for one, other in combinations(known, 2):
             for group in _and_groups(term, one, other):
                 yield from _conjunction_of(group)
+        for group in _groups_of_many(term, known):
+            yield from _conjunction_of(group)
     for (first, ones), (second, others) in combinations(list(zip(terms, literals, strict=True)), 2):
         for left, right, operator in product(ones, others, _PAIR_OPERATORS):
             both = (
@@ -205,6 +214,18 @@ def _and_groups(term: Term, one: Literal, other: Literal) -> Iterator[And]:
     equal: list[Predicate] = [Compare("=", term, one), Compare("=", term, other)]
     yield And((Or(tuple(equal)), Not(equal[0])))
     yield And((Not(In(term, (one, other))), Compare(">=", term, one)))
+
+
+def _groups_of_many(term: Term, values: Sequence[Literal]) -> Iterator[And]:
+    """Lists of points beside a bound, and as many intervals as lie between points."""
+    if len(values) < 3:  # of fewer, pairs say all
+        return
+    for left_out in values:
+        listed = In(term, tuple(value for value in values if value is not left_out))
+        yield And((listed, Compare(">=", term, values[0])))
+        yield And((listed, Compare("<", term, left_out)))
+        yield And((Not(listed), Compare("<>", term, left_out)))
+        yield And((Not(listed), Compare("<=", term, left_out)))
 
 
 def _conjunction_of(group: And) -> Iterator[Conjunction]:

@@ -17,17 +17,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.expressions.evaluate import evaluate_term
+from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.function import Function
-from fuse_index.indexes.block_batch import Payload
+from fuse_index.expressions.traversal import columns_of
+from fuse_index.indexes.block_batch import Payload, read_only
 from fuse_index.indexes.interface import IndexKind, Input
-from fuse_index.predicate import Column, Context
+from fuse_index.predicate import Column, Context, Predicate
+from fuse_index.sql.parse import parse_predicate
 from fuse_storage import (
     Cache,
     ColumnStatistics,
     Corrupt,
     NotFound,
+    Pack,
     PackSlice,
+    Schema,
     Sidecar,
     Store,
     add_checksums,
@@ -48,6 +52,29 @@ class KindUnderTest:
     options: Any
     functions: Mapping[str, Function] = field(default_factory=dict)
     context: Context = field(default_factory=Context)
+
+    def __str__(self) -> str:
+        types = ", ".join(
+            f"{given.function} of {given.type}" if given.function else str(given.type) for given in self.inputs
+        )
+        options = "" if self.options == type(self.options)() else f" with {self.options}"
+        return f"{self.kind.name} on {types}{options}"
+
+    @cached_property
+    def condition(self) -> Predicate | None:
+        """What rows must be for the kind to be shown them; None: whatever they are."""
+        text = self.kind.condition(self.options)
+        if text is None:
+            return None
+        columns = dict.fromkeys(column for given in self.inputs for column in columns_of(given.term))
+        schema = Schema.create(pa.schema([(column.path[0], column.type) for column in columns]))
+        return parse_predicate(text, schema, self.context)
+
+    def wanted_rows(self, rows: pa.Table) -> pa.Table:
+        """The rows that the kind is to know of."""
+        if self.condition is None:
+            return rows
+        return rows.filter(evaluate(self.condition, rows, self.context, self.functions))
 
     def input_rows(self, rows: pa.Table) -> pa.Table:
         """The values of each input, as ``build`` gets them."""
@@ -104,23 +131,37 @@ class MemoryBatch:
         if subject.kind.implicit:
             return cls(subject, tuple(blocks), None, (None,) * len(blocks), MemoryFiles({}))
         sidecars = [build_sidecar(subject, zones) for zones in blocks]
+        bounds = np.linspace(0, len(blocks), min(packs, len(blocks)) + 1).astype(int).tolist()
+        return cls._of_packs(
+            subject, blocks, [subject.kind.pack(sidecars[start:end]) for start, end in pairwise(bounds)]
+        )
+
+    @classmethod
+    def _of_packs(cls, subject: KindUnderTest, blocks: Sequence[BlockZones], packs: Sequence[Pack]) -> MemoryBatch:
         summaries: list[Any] = []
         places: list[PayloadLocation | None] = []
         files: dict[str, bytes] = {}
-        bounds = np.linspace(0, len(blocks), min(packs, len(blocks)) + 1).astype(int)
-        for number, (start, end) in enumerate(pairwise(bounds.tolist())):
-            pack = subject.kind.pack(sidecars[start:end])
-            assert len(pack.summaries) == len(pack.spans) == end - start, (
-                "pack() must keep one summary and one span for each sidecar"
-            )
+        for number, pack in enumerate(packs):
             key = f"pack-{number}"
             files[key] = add_checksums(pack.data, pack.chunk, key)
             places += [
                 None if span is None else PayloadLocation(key, len(files[key]), pack.chunk, span) for span in pack.spans
             ]
             summaries += pack.summaries
+        assert len(places) == len(summaries) == len(blocks), (
+            f"{subject}: pack() must keep one summary and one span for each sidecar"
+        )
         known = pa.array(summaries, subject.kind.summary_type(subject.inputs, subject.options))
         return cls(subject, tuple(blocks), known, tuple(places), MemoryFiles(files))
+
+    def with_pack(self, build: Callable[[IndexKind, list[tuple[pa.Table, _Numbers]], Any], Pack]) -> MemoryBatch:
+        """Index the blocks anew by ``build``, which gets the kind, the arguments for each block, and the options.
+
+        Of these arguments the second says where zones begin: int64, shape (number of zones + 1,).
+        """
+        subject = self.kind_under_test
+        arguments = [build_arguments(subject, zones) for zones in self.blocks]
+        return self._of_packs(subject, self.blocks, [build(subject.kind, arguments, subject.options)])
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -130,21 +171,20 @@ class MemoryBatch:
     @cached_property
     def zone_offsets(self) -> _Numbers:
         """int64, shape (n + 1,): unit i has the zones ``zone_offsets[i]:zone_offsets[i + 1]``."""
-        return np.append(0, np.cumsum([1 if self.without_zones else len(zones) for zones in self.blocks])).astype(
-            np.int64
-        )
+        counts = [1 if self.without_zones else len(zones) for zones in self.blocks]
+        return read_only(np.append(0, np.cumsum(counts)).astype(np.int64))
 
     @cached_property
     def zone_rows(self) -> _Numbers:
         """int64, shape (number of zones,): the rows of each."""
         if self.without_zones:
             return self.row_counts
-        return np.array([zone.num_rows for zones in self.blocks for zone in zones], np.int64)
+        return read_only(np.array([zone.num_rows for zones in self.blocks for zone in zones], np.int64))
 
     @cached_property
     def row_counts(self) -> _Numbers:
         """int64, shape (n,): the rows of each unit."""
-        return np.array([sum(zone.num_rows for zone in zones) for zones in self.blocks], np.int64)
+        return read_only(np.array([sum(zone.num_rows for zone in zones) for zones in self.blocks], np.int64))
 
     def statistics(self, number: int) -> ColumnStatistics | None:
         return self._statistics[number]
@@ -235,13 +275,24 @@ class MemoryBatch:
         )
 
 
+def build_arguments(subject: KindUnderTest, zones: BlockZones) -> tuple[pa.Table, _Numbers]:
+    """What ``build`` is given of one block: the values of the inputs, and where zones begin.
+
+    The latter is int64, of shape (number of zones + 1,).
+    """
+    rows = pa.concat_tables(zones).combine_chunks()
+    offsets = np.append(0, np.cumsum([zone.num_rows for zone in zones])).astype(np.int64)
+    if subject.condition is not None:
+        rows = subject.wanted_rows(rows)
+        offsets = np.array([0, rows.num_rows], np.int64)
+    return subject.input_rows(rows), offsets
+
+
 def build_sidecar(subject: KindUnderTest, zones: BlockZones) -> Sidecar:
     """What the kind keeps of one block."""
-    rows = subject.input_rows(pa.concat_tables(zones).combine_chunks())
-    offsets = np.append(0, np.cumsum([zone.num_rows for zone in zones])).astype(np.int64)
-    sidecar = subject.kind.build(rows, offsets, subject.options)
-    assert isinstance(sidecar, Sidecar), f"build() gave {type(sidecar).__name__}, not a Sidecar"
+    sidecar = subject.kind.build(*build_arguments(subject, zones), subject.options)
+    assert isinstance(sidecar, Sidecar), f"{subject}: build() gave {type(sidecar).__name__}, not a Sidecar"
     assert sidecar.payload is None or isinstance(sidecar.payload, bytes), (
-        f"the payload is {type(sidecar.payload).__name__}, not bytes"
+        f"{subject}: the payload is {type(sidecar.payload).__name__}, not bytes"
     )
     return cast(Sidecar, pickle.loads(pickle.dumps(sidecar)))  # it may have been built in another process

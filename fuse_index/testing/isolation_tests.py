@@ -1,0 +1,180 @@
+"""Votes hang on the question and the blocks alone: not on other questions, threads, processes, options or versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from threading import Thread
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from fuse_index.indexes.ballot import Ballot
+from fuse_index.indexes.interface import IndexKind, Probe
+from fuse_index.predicate import Call, Cast, Column, Compare, Leaf, Literal, Term
+from fuse_index.testing.oracle_check import OracleCheck
+from fuse_index.testing.vote_tests import VoteTests
+from fuse_index.testing.worlds import small_worlds
+from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch
+from fuse_index.testing.worlds.other_process import build_elsewhere
+from fuse_storage import Pack
+
+_QUESTIONS = 12
+_OTHER_COLUMN = "another_column"
+_WAIT_SECONDS = 0.5
+"""How long a vote waits for another at most: a kind may hold a lock."""
+
+
+class IsolationTests(VoteTests):
+    """The part of ``IndexTests`` for what a vote must not hang on."""
+
+    former: ClassVar[Mapping[int, type[IndexKind]]] = {}
+    """By payload version that the kind reads and no longer writes, a kind that builds it."""
+
+    # --- tests ------------------------------------------------------------------------------------------------------
+
+    def test_questions_that_are_compiled_together_are_answered_apart(self) -> None:
+        for shelf, trials in self.blocks_with_questions():
+            state = _state_of(shelf.kind_under_test.kind)
+            compiled = [(trial, probe) for trial in trials if isinstance(probe := trial.compile(), Probe)]
+            for trial, probe in [*compiled, *compiled[::-1]]:
+                trial.check_ballot(shelf, trial.probe(probe, shelf), probe)
+            assert _state_of(shelf.kind_under_test.kind) == state, (
+                f"{shelf.kind_under_test}: a kind keeps nothing in itself, and a question changed {state} to "
+                f"{_state_of(shelf.kind_under_test.kind)}"
+            )
+
+    def test_votes_at_the_same_time_do_not_disturb_each_other(self) -> None:
+        for shelf, trials in self.blocks_with_questions():
+            compiled = [(trial, probe) for trial in trials if isinstance(probe := trial.compile(), Probe)]
+            for (trial, probe), (other, meanwhile) in zip(compiled, compiled[1:] + compiled[:1], strict=True):
+                interrupted = _InterruptedBatch(shelf, partial(other.probe, meanwhile, shelf))
+                trial.check_ballot(shelf, trial.probe(probe, interrupted), probe)
+
+    def test_what_another_process_built_is_understood(self) -> None:
+        for shelf, trials in self.blocks_with_questions():
+            if shelf.summaries is not None:
+                elsewhere = shelf.with_pack(build_elsewhere)
+                for trial in trials:
+                    trial.check_leaf(elsewhere)
+
+    def test_no_vote_is_wrong_with_other_options(self) -> None:
+        for options in self.option_sets():
+            for subject in self.subjects_with(options)[::2]:
+                shelf = MemoryBatch.index_blocks(subject, self._blocks_of(subject))
+                for trial in self._some_questions(shelf):
+                    trial.check_leaf(shelf)
+
+    def test_a_leaf_on_something_else_is_refused_or_judged_right(self) -> None:
+        for subject in self.subjects():
+            blocks = self.zones(subject, self.small_world(subject)[-40:])
+            shelf = MemoryBatch.index_blocks(
+                subject, [[_with_another_column(zone) for zone in zones] for zones in blocks]
+            )
+            for leaf in self._leaves_on_something_else(subject):
+                OracleCheck(subject, leaf).check_leaf(shelf)
+
+    def test_payloads_of_each_version_that_is_read_are_understood(self) -> None:
+        for shelf, trials in self.blocks_with_questions():
+            kind = shelf.kind_under_test.kind
+            assert shelf.summaries is not None or kind.reads == {kind.writes}, f"{kind.name} writes no payloads"
+            for version in sorted(kind.reads - {kind.writes}):
+                assert version in self.former, (
+                    f"{kind.name} reads version {version} and writes {kind.writes}: give the suite the kind that wrote "
+                    f"it, former = {{{version}: …}}, or take it out of reads"
+                )
+                known = shelf.with_pack(partial(_build_as, self.former[version]()))
+                for trial in trials:
+                    trial.check_leaf(known)
+
+    # --- worlds -----------------------------------------------------------------------------------------------------
+
+    def blocks_with_questions(self) -> Iterator[tuple[MemoryBatch, Sequence[OracleCheck]]]:
+        """For each input type some blocks, and some questions about them."""
+        for subject in self.subjects():
+            shelf = MemoryBatch.index_blocks(subject, self._blocks_of(subject))
+            yield shelf, self._some_questions(shelf)
+
+    def _blocks_of(self, subject: KindUnderTest) -> list[list[pa.Table]]:
+        small = self.zones(subject, self.small_world(subject)[-6:])
+        return [*map(list, small), [self.many_rows(subject, 40, 3), self.many_rows(subject, 25, 4)]]
+
+    def _some_questions(self, shelf: MemoryBatch) -> list[OracleCheck]:
+        subject = shelf.kind_under_test
+        whole = list(self.questions(subject))
+        return [*whole[:: max(1, len(whole) // _QUESTIONS)], *islice(self.about(shelf, _QUESTIONS), _QUESTIONS)]
+
+    def _leaves_on_something_else(self, subject: KindUnderTest) -> Iterator[Leaf]:
+        """Leaves that name the columns of the inputs, but are on casts, on other columns, or on swapped arguments."""
+        for given in subject.inputs:
+            literals = self.literals(given.term)
+            for term in _terms_around(given.term):
+                values = small_worlds.samples_of_type(term.type).literals
+                for value in values[:6]:
+                    yield Compare("=", term, Literal(value, term.type))
+                    yield Compare("<", term, Literal(value, term.type))
+            yield Compare("<", given.term, Column((_OTHER_COLUMN,), given.type))
+            yield Compare("=", given.term, Column((_OTHER_COLUMN,), given.type))
+            for leaf in self.leaves(given, literals):
+                if isinstance(leaf, Call):
+                    yield from _swapped(leaf)
+
+
+def _terms_around(term: Term) -> Iterator[Term]:
+    for data_type in (pa.string(), pa.int8(), pa.bool_()):
+        if data_type != term.type and not pa.types.is_nested(term.type):
+            yield Cast(term, data_type)
+
+
+def _swapped(call: Call) -> Iterator[Call]:
+    for number in range(len(call.arguments) - 1):
+        one, other = call.arguments[number : number + 2]
+        if one.type == other.type and not isinstance(one, Literal) and not isinstance(other, Literal):
+            yield replace(call, arguments=(*call.arguments[:number], other, one, *call.arguments[number + 2 :]))
+
+
+def _with_another_column(zone: pa.Table) -> pa.Table:
+    """The rows, and a column of the first one's values, the other way round."""
+    return zone.append_column(_OTHER_COLUMN, zone.column(0).take(pa.array(np.arange(len(zone))[::-1])))
+
+
+def _build_as(older: IndexKind, kind: IndexKind, blocks: list[tuple[pa.Table, Any]], options: Any) -> Pack:
+    """What an older kind would have built in the place of this one."""
+    return older.pack([older.build(rows, zones, options) for rows, zones in blocks])
+
+
+def _state_of(kind: IndexKind) -> dict[str, Any]:
+    """What could change in a kind: its own attributes, and those of its class that are plain values."""
+    shared = {
+        name: len(value) if isinstance(value, list | dict | set) else value
+        for name, value in vars(type(kind)).items()
+        if isinstance(value, bool | int | float | str | list | dict | set | None)
+    }
+    return {**shared, **vars(kind)}
+
+
+class _InterruptedBatch:
+    """Units in whose midst another vote is made: on another thread, after what it is asked for first."""
+
+    def __init__(self, batch: MemoryBatch, meanwhile: Callable[[], Ballot]) -> None:
+        self._batch, self._meanwhile = batch, [meanwhile]
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._batch, name)
+        if self._meanwhile and name in ("summaries", "statistics", "payload", "packs", "row_counts", "zone_rows"):
+            other = Thread(target=partial(_ignoring_errors, self._meanwhile.pop()), daemon=True)
+            other.start()
+            other.join(_WAIT_SECONDS)
+        return found
+
+
+def _ignoring_errors(vote: Callable[[], Ballot]) -> None:
+    with suppress(Exception):  # it is judged where it is made alone
+        vote()
