@@ -21,7 +21,7 @@ from fuse_index.testing.failure import ReportsPlainly
 from fuse_index.testing.worlds import small_worlds
 from fuse_storage import Schema
 
-_MOST_ROWS = 2000
+_MOST_ROWS, _MOST_PARTS = 2000, 200
 
 
 class FunctionTests(ReportsPlainly):
@@ -48,8 +48,9 @@ class FunctionTests(ReportsPlainly):
             backwards = np.arange(len(rows))[::-1]
             turned = self._evaluated(call, rows.take(pa.array(backwards)))
             self._compare(call, rows.take(pa.array(backwards)), found.take(pa.array(backwards)), turned, "backwards")
-            parts = [self._evaluated(call, rows.slice(start, 7)) for start in range(0, len(rows), 7)]
-            self._compare(call, rows, found, pa.concat_arrays(parts), "of seven rows at once")
+            step = 1 + len(rows) // _MOST_PARTS
+            parts = [self._evaluated(call, rows.slice(start, step)) for start in range(0, len(rows), step)]
+            self._compare(call, rows, found, pa.concat_arrays(parts), "with fewer rows around it")
 
     def test_null_is_where_an_argument_is_null(self) -> None:
         if self.function.null_on_null:

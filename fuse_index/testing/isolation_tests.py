@@ -71,7 +71,7 @@ class IsolationTests(VoteTests):
 
     def test_a_leaf_on_something_else_is_refused_or_judged_right(self) -> None:
         for subject in self.subjects():
-            blocks = self.zones(subject, self.small_world(subject)[-40:])
+            blocks = [*self.zones(subject, self.small_world(subject)[-40:]), *self._blocks_of_numerals(subject)]
             shelf = MemoryBatch.index_blocks(
                 subject, [[_with_another_column(zone) for zone in zones] for zones in blocks]
             )
@@ -102,6 +102,15 @@ class IsolationTests(VoteTests):
     def _blocks_of(self, subject: KindUnderTest) -> list[list[pa.Table]]:
         small = self.zones(subject, self.small_world(subject)[-6:])
         return [*map(list, small), [self.many_rows(subject, 40, 3), self.many_rows(subject, 25, 4)]]
+
+    def _blocks_of_numerals(self, subject: KindUnderTest) -> Iterator[list[pa.Table]]:
+        """Blocks of texts that can be cast."""
+        for number, column in enumerate(columns := self.columns(subject)):
+            if column.type == pa.string():
+                rows = [self.rows(other)[0] for other in columns]
+                yield [
+                    self.table(subject, [(*rows[:number], text, *rows[number + 1 :])]) for text in ("1", "0", "true")
+                ]
 
     def _some_questions(self, shelf: MemoryBatch) -> list[OracleCheck]:
         subject = shelf.kind_under_test

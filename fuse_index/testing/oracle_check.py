@@ -63,6 +63,9 @@ class OracleCheck:
         self._check_votes(ballot.bits, "the votes")
         sizes = (len(batch), len(batch.zone_rows))
         assert len(ballot) in sizes, f"{len(ballot)} votes for {sizes[0]} units with {sizes[1]} zones"
+        assert len(ballot) == sizes[0] or probe.cost > 0, (
+            f"{self._about}: votes on zones need a cost above 0, since what costs nothing is asked about blocks alone"
+        )
         expected = batch.zone_rows if len(ballot) == sizes[1] else batch.row_counts
         for unit, rows in ballot.rows.items():
             assert len(rows) == expected[unit], f"{len(rows)} row votes for unit {unit} with {expected[unit]} rows"

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fuse_index.errors import OpaqueError
+from fuse_index.errors import IndexFault, OpaqueError
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.to_sql import predicate_sql, term_sql
@@ -118,7 +118,10 @@ class IndexedTable:
             expected = _rows(self.table.scan(predicate, indexes=False).to_arrow())
         except OpaqueError:  # only Spark knows what the condition is
             return
-        scan = self.table.scan(predicate, strict=True)
+        try:
+            scan = self.table.scan(predicate, strict=True)
+        except IndexFault as fault:
+            raise AssertionError(f"{self.subject}: {predicate_sql(predicate)}: {fault}") from None
         found = _rows(scan.to_arrow())
         if found != expected:
             only = sorted(set(found) ^ set(expected))[:3]

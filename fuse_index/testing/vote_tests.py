@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice, product
+from time import perf_counter
 from typing import Any
 from zlib import crc32
 
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from fuse_index.expressions.conjunction import Conjunction
+from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.indexes.ballot import FALSE, TRUE, UNKNOWN, Ballot
 from fuse_index.indexes.interface import Input, Probe, RollsUp
 from fuse_index.predicate import Column, Leaf, Term
@@ -28,6 +30,7 @@ MAX_EXAMPLES_PER_TYPE = 40
 LARGER_ZONES = ((700, 701, 702), (411, 1, 90, 3, 260))
 """Rows of the zones of larger blocks: of about equal ones, and of five that are not."""
 ROWS_BEYOND_16_BITS = 66_000
+TIMED_UNITS = 1000
 
 
 class VoteTests(KindTests):
@@ -66,18 +69,17 @@ class VoteTests(KindTests):
             shelves = list(
                 self.levels(MemoryBatch.index_blocks(subject, self.zones(subject, self.small_world(subject)), packs=3))
             )
-            ballots = [
-                ballot
-                for trial in self.questions(subject)
-                for shelf in shelves
-                if (ballot := trial.check_leaf(shelf)) is not None
-            ]
+            asked = useful = False
+            for trial in self.questions(subject):
+                if isinstance(probe := trial.compile(), Probe):
+                    for shelf in shelves:
+                        ballot = trial.probe(probe, shelf)
+                        trial.check_ballot(shelf, ballot, probe)
+                        useful = useful or rules_out_an_outcome(ballot)
+                    asked = True
 
-            assert ballots, f"{subject} refuses every question"
-            if self.prunes:
-                assert any(rules_out_an_outcome(ballot) for ballot in ballots), (
-                    f"{subject} never rules anything out: set prunes = False if it is not to"
-                )
+            assert asked, f"{subject} refuses every question"
+            assert useful or not self.prunes, f"{subject} never rules anything out: set prunes = False if it is not to"
 
     def test_no_vote_is_wrong_in_a_wide_world(self) -> None:
         for subject in self.subjects():
@@ -169,6 +171,21 @@ class VoteTests(KindTests):
             for trial in self.about(shelf, 4, shelf.rows.slice(shelf.rows.num_rows - 5)):
                 trial.check_leaf(shelf)
 
+    def test_how_long_votes_take_is_told(self) -> None:
+        """See it by ``pytest -rP -k how_long``: of each type, the slowest of a few questions."""
+        for subject in self.few_subjects():
+            blocks = [[self.many_rows(subject, 300, seed)] for seed in range(4)]
+            shelf = MemoryBatch.index_blocks(subject, blocks).take([0, 1, 2, 3] * (TIMED_UNITS // 4))
+            told = []
+            for trial in self.about(shelf, 4):
+                if isinstance(probe := trial.compile(), Probe):
+                    started = perf_counter()
+                    ballot = trial.probe(probe, shelf)
+                    told.append((perf_counter() - started, predicate_sql(trial.leaf)))
+                    assert len(ballot) in (len(shelf), len(shelf.zone_rows))
+            for seconds, leaf in sorted(told)[-1:]:
+                print(f"{subject}: {seconds * 1000:.1f} ms for a vote on {len(shelf):,} blocks, on {leaf}")
+
     # --- worlds -----------------------------------------------------------------------------------------------------
 
     def levels(self, shelf: MemoryBatch) -> Iterator[MemoryBatch]:
@@ -202,12 +219,16 @@ class VoteTests(KindTests):
         return st.tuples(*near).flatmap(lambda literals: st.sampled_from(trials(literals)))
 
     def near(self, shelf: MemoryBatch, number: int, rows: pa.Table | None = None) -> list[Any]:
-        """Literals for one input: what its values are, or are near to; of these rows, by default of the first."""
+        """Literals for one input: what its values are, or are near to; of some of these rows, by default of all."""
         given = shelf.kind_under_test.inputs[number]
         if not isinstance(given.term, Column):
             return [*self.literals(given.term)]
         inputs = shelf.input_rows if rows is None else shelf.kind_under_test.input_rows(rows)
-        return strategies.values_near(inputs.column(number).slice(0, 50).to_pylist(), given.type)
+        last = len(inputs) - 1
+        places = dict.fromkeys(
+            [last, 0, last // 2, last // 3, *range(min(last, 46))]
+        )  # what comes late is asked for, too
+        return strategies.values_near(inputs.column(number).take(pa.array(places)).to_pylist(), given.type)
 
     def about(self, shelf: MemoryBatch, count: int, rows: pa.Table | None = None) -> Iterator[OracleCheck]:
         """Some questions about the rows, spread over all that could be asked of them."""

@@ -86,8 +86,21 @@ _LONG_TEXT = "x" * 32
 """Text as long as a bound that is kept whole; one letter more, and it is cut."""
 
 _TEXT_SAMPLES = Samples(
-    ("", "a", "a\x00", "b", "～", "😀", _LONG_TEXT, _LONG_TEXT + "x"),
-    ("", "a", "a\x00", "aa", "b", "～", "😀", _LONG_TEXT[:-1] + "y", _LONG_TEXT, _LONG_TEXT + "x", _LONG_TEXT + "y"),
+    ("", "a", "a\x00", "b", "～", "😀", _LONG_TEXT, _LONG_TEXT + "xz"),
+    (
+        "",
+        "a",
+        "a\x00",
+        "aa",
+        "b",
+        "～",
+        "😀",
+        _LONG_TEXT[:-1] + "y",
+        _LONG_TEXT,
+        _LONG_TEXT + "xz",
+        _LONG_TEXT + "y",
+        "xz",
+    ),
 )
 _BYTES_SAMPLES = Samples(
     (b"", b"a", b"a\x00", b"\x7f", b"\x80", b"\xff" * 33),
@@ -144,10 +157,13 @@ def samples_of_type(data_type: pa.DataType) -> Samples:
 
 
 def enumerate_blocks(rows: Sequence[tuple[Any, ...]]) -> list[list[list[tuple[Any, ...]]]]:
-    """Every block of one row, of two rows in one zone, and of two zones of a row each."""
+    """Every block of one row, of two rows in one zone, and of two zones of a row each; some of unequal zones."""
     pairs = list(product(rows, repeat=2))
+    more = [*rows, *rows[:4]]
     return (
-        [[[row]] for row in rows]
+        [[more[start : start + 2], more[start + 2 : start + 3]] for start in range(len(rows))]
+        + [[more[start : start + 1], more[start + 1 : start + 4]] for start in range(len(rows))]
+        + [[[row]] for row in rows]
         + [[[one, other]] for one, other in pairs]
         + [[[one], [other]] for one, other in pairs]
     )

@@ -76,7 +76,7 @@ def neighbouring_values(value: Any, data_type: pa.DataType) -> Iterator[Any]:
             step = Decimal(1).scaleb(-data_type.scale)
             yield from (EXACT_DECIMALS.subtract(value, step), EXACT_DECIMALS.add(value, step), value.copy_negate())
         case str():
-            yield from (value[:-1], value + "\x00", value + "a", value.swapcase())
+            yield from (value[:-1], value + "\x00", value + "a", value.swapcase(), value[1:], value[-3:])
         case bytes():
             yield from (value[:-1], value + b"\x00", value + b"\xff")
         case datetime():

@@ -1,0 +1,64 @@
+"""IndexTests is worth what it finds: kinds that are wrong on purpose, each in a way that some kind was, are all killed.
+
+A mutant is run against the one test that is to kill it, so that hundreds cost seconds, and each test is known to bite.
+"""
+
+import pyarrow as pa
+import pytest
+
+from fuse_index.plugin import Function
+from fuse_plugins.bloom import Bloom
+from fuse_plugins.min_max import MinMax
+from tests.plugins.mutants import of_built_ins, of_functions, of_promises, of_rankings, of_texts, of_values
+from tests.plugins.mutants.sound import TESTS
+
+
+def named(kind):
+    return kind.name if isinstance(kind, Function) else kind.__name__
+
+
+MODULES = (of_built_ins, of_functions, of_values, of_promises, of_texts, of_rankings)
+MUTANTS = [mutant for module in MODULES for mutant in module.MUTANTS]
+RIGHT = [pair for module in MODULES for pair in getattr(module, "RIGHT", ())]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[named(mutant.kind) for mutant in MUTANTS])
+def test_a_kind_that_is_wrong_on_purpose_is_found(mutant):
+    with pytest.raises(mutant.raises) as failure:
+        getattr(mutant.tests(), TESTS[mutant.killed_by])()
+    assert mutant.says in str(failure.value)
+    assert len(str(failure.value).splitlines()) <= 10
+
+
+@pytest.mark.parametrize(("kind", "suite"), RIGHT, ids=[f"{named(kind)}-{suite.__name__}" for kind, suite in RIGHT])
+def test_a_kind_that_is_right_passes_all(kind, suite):
+    tests = type("Suite", (suite,), {"function" if isinstance(kind, Function) else "index": kind})()
+    for name in dir(tests):
+        if name.startswith("test_") and (test := getattr(tests, name)) is not None:
+            test()
+
+
+@pytest.mark.parametrize("column", [pa.int64(), pa.float64(), pa.string()], ids=str)
+@pytest.mark.parametrize("kind", [MinMax, Bloom])
+def test_a_built_in_kind_passes_all(kind, column):
+    test_a_kind_that_is_right_passes_all(kind, of_built_ins.on(kind, column).suite)
+
+
+def test_what_a_mutant_gets_wrong_is_said_in_full():
+    tests = of_built_ins.on(of_built_ins.ExcludesItsBound, pa.int32()).tests()
+
+    with pytest.raises(pytest.fail.Exception) as failed:
+        tests.test_no_vote_is_wrong_in_a_small_world()
+    assert not failed.value.pytrace
+    assert str(failed.value).splitlines() == [
+        "min_max on int32: a wrong vote",
+        "  leaf   c <= -1",
+        "  row    [{'c': -1}] is TRUE: number 0 of block 0",
+        "  vote   NONE",
+        "  block  3 rows in zones of [2, 1]: [{'c': -1}, {'c': 0}, {'c': 1}]",
+    ]
+
+
+def test_there_are_as_many_as_were_promised():
+    assert len({mutant.kind for mutant in MUTANTS}) >= 110
+    assert {mutant.killed_by for mutant in MUTANTS} >= {"small", "larger", "16 bits", "together", "threads", "process"}
