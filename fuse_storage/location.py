@@ -48,6 +48,7 @@ KNOWN_PROPERTIES = (
     "max_hot_seconds",
     "exports",
     "delete_mode",
+    "index_seconds",
 )
 """Properties that mean something here; any other is kept for whoever set it."""
 _COLUMN_ARGUMENTS = ("key", "primary_key", "cluster_by", "partition_by")
@@ -80,7 +81,7 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     if SOURCE_PROPERTY in properties:
         raise InvalidArgument(f"the property {SOURCE_PROPERTY} is that of attached tables: attach one to a source")
     WriteOptions.from_properties(properties)
-    for name in ("max_write_seconds", "max_hot_seconds", "max_age_seconds"):
+    for name in ("max_write_seconds", "max_hot_seconds", "max_age_seconds", "index_seconds"):
         try:
             check_seconds(properties.get(name, 1), name)
         except ValueError as problem:

@@ -35,8 +35,13 @@ class CompiledProbe:
     probe: Probe[Any]
     definition: IndexDefinition | None = None
     """None: an implicit kind, which lives on the statistics that every block has."""
-    exact: bool = False
-    """A built-in kind that lives on these statistics: whoever contradicts it is wrong, and it is trusted to end."""
+    built_in: bool = False
+    """It comes with the engine: strangers' kinds do not spend its time."""
+
+    @property
+    def exact(self) -> bool:
+        """A built-in kind that lives on these statistics: whoever contradicts it is wrong, and it is trusted to end."""
+        return self.built_in and self.definition is None
 
     @property
     def identity(self) -> str:
@@ -176,7 +181,7 @@ class IndexSet:
                 name, kind.name, Refusal(Reason.LEAF_UNSUPPORTED, f"index kind {kind.name!r} does not skip")
             )
         options: Any = definition.options if definition else kind.Options()
-        exact = definition is None and self.engine.host.source_of(kind).built_in
+        built_in = self.engine.host.source_of(kind).built_in
 
         def ask() -> Probe[Any] | Refusal:
             return check_probe(
@@ -185,14 +190,16 @@ class IndexSet:
 
         probe = (
             trusted_call(ask)
-            if exact
-            else self.budget.run(f"{identify(kind, definition)} compile", partial(sandboxed_call, ask), failure_reason)
+            if built_in and definition is None
+            else self.budget.run(
+                f"{identify(kind, definition)} compile", partial(sandboxed_call, ask), failure_reason, built_in
+            )
         )
         match probe:
             case Refusal():
                 return IndexRefusal(name, kind.name, probe)
             case Probe():
-                return CompiledProbe(name, kind, inputs, probe, definition, exact)
+                return CompiledProbe(name, kind, inputs, probe, definition, built_in)
             case PluginFailure(reason, detail):
                 return IndexRefusal(name, kind.name, Refusal(reason, detail))
 

@@ -1,4 +1,8 @@
-"""Votes that must read payloads: of one index on one leaf, on some blocks."""
+"""Votes that must read payloads: of one index on one leaf, on some blocks, asked for in slices.
+
+One call about all blocks of a large table would lose all votes where the budget ends in its midst. A slice is small
+enough that what was voted before is most of what there was time for, and large enough that calls cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +63,21 @@ class _PayloadVotes:
     sidecars: SidecarRows
 
     def of(self, chosen: UnitIndices) -> Iterator[tuple[UnitIndices, Ballot]]:
+        """Votes on one slice after the other, until the index fails; on what is left, nothing is known."""
+        count = self.level.context.budget.units_per_call
+        for start in range(0, len(chosen), count):
+            votes = list(self._of_slice(chosen[start : start + count]))
+            yield from votes
+            if not votes and not self._is_damaged:
+                if start:
+                    self._note_rest(start, len(chosen))
+                return
+
+    def _note_rest(self, voted: int, blocks: int) -> None:
+        trace, leaf = self.level.context.trace, self.leaf_probes.leaf
+        trace.add_detail(leaf, self.compiled, f"votes on {voted:,} of {blocks:,} blocks count")
+
+    def _of_slice(self, chosen: UnitIndices) -> Iterator[tuple[UnitIndices, Ballot]]:
         """One vote on all; if bytes turn out bad, one for each pack.
 
         So one bad pack does not silence the others.

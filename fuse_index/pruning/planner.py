@@ -63,7 +63,7 @@ from fuse_index.indexes.definition import load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Refusal
 from fuse_index.predicate import Context, Predicate
-from fuse_index.pruning.calls.budget import CallBudget
+from fuse_index.pruning.calls.budget import CallBudget, budget_of
 from fuse_index.pruning.compile import IndexSet, PredicateProbes
 from fuse_index.pruning.explanation import Explanation, explain_plan
 from fuse_index.pruning.payload_probe import probe_payloads
@@ -138,20 +138,20 @@ def plan_scan(
     engine: Engine,
     *,
     indexes: bool = True,
-    budget: float = 10.0,
+    budget: float | CallBudget | None = None,
     strict: bool = False,
 ) -> ScanPlan[BlockFrame]:
     """Decide what ``predicate`` has to read of ``table``.
 
-    ``indexes=False`` reads everything, ``budget`` is the seconds that all indexes together may take, but for exact
-    statistics, which are always asked; ``strict`` raises what an index did wrong instead of going on without it. Raises
-    StorageError if the table itself cannot be read.
+    ``indexes=False`` reads everything, ``budget`` is how many seconds indexes may take, but for exact statistics, which
+    are always asked: by default what the table says, or the process. ``strict`` raises what an index did wrong instead
+    of going on without it. Raises StorageError if the table itself cannot be read.
     """
     started = perf_counter()
     if predicate is None or not indexes:
         return full_scan_plan(table, predicate, engine.context)
     definitions = load_definitions(table.snapshot, engine.host, engine.context)
-    calls = CallBudget(budget, table.store.url)
+    calls = budget_of(table.store.url, table.snapshot.properties, budget)
     probes = IndexSet(engine, definitions, calls).compile(predicate)
     while True:  # each time without an index more
         try:

@@ -151,7 +151,7 @@ class LevelProbe:
         answer = (
             call(None)
             if compiled.exact
-            else self.context.budget.run(f"{compiled.identity} probe", call, failure_reason)
+            else self.context.budget.run(f"{compiled.identity} probe", call, failure_reason, compiled.built_in)
         )
         if isinstance(answer, PluginFailure):
             trace.note_failure(leaf_probes.leaf, compiled, answer)

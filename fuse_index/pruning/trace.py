@@ -60,6 +60,11 @@ class PruningTrace:
         entry = self._entry_of(leaf, compiled)
         entry.reason, entry.detail = reason, detail
 
+    def add_detail(self, leaf: Leaf | Conjunction, compiled: CompiledProbe, detail: str) -> None:
+        """Add to the reason that was noted last."""
+        entry = self._entry_of(leaf, compiled)
+        entry.detail = f"{entry.detail}; {detail}"
+
     def note_not_needed(self, leaf: Leaf | Conjunction, compiled: CompiledProbe) -> None:
         entry = self._entry_of(leaf, compiled)
         if entry.reason is None:

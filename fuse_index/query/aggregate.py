@@ -39,7 +39,7 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Answers, Refusal
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Predicate, Term
-from fuse_index.pruning.calls.budget import CallBudget, failure_reason
+from fuse_index.pruning.calls.budget import CallBudget, budget_of, failure_reason
 from fuse_index.pruning.explanation import Explanation, Totals, Vote, tail_use
 from fuse_index.pruning.planner import PlanMask, ScanPlan, plan_scan
 from fuse_index.query.aggregate_sources import AggregateSource, IndexSource, SourceResult, StatisticsSource
@@ -106,7 +106,7 @@ def plan_aggregate(
     *,
     indexes: bool = True,
     strict: bool = False,
-    budget: float = 10.0,
+    budget: float | CallBudget | None = None,
 ) -> AggregatePlan:
     """Plan who gives which part of the answer; with ``indexes=False``, all of it is scanned.
 
@@ -114,11 +114,12 @@ def plan_aggregate(
     where a sum may overflow: what is then answered, or raised, is Spark's own affair. Raises StorageError.
     """
     request.check()
-    scan_plan = plan_scan(table, predicate, engine, indexes=indexes, budget=budget, strict=strict)
+    calls = budget_of(table.store.url, table.snapshot.properties, budget)
+    scan_plan = plan_scan(table, predicate, engine, indexes=indexes, budget=calls, strict=strict)
     for part in request.parts:
         if (reason := overflow_reason(part, scan_plan.blocks)) is not None:
             raise OpaqueError(f"only Spark can evaluate {_part_text(part)}: {reason}")
-    planner = _AggregatePlanner(table, request, scan_plan, engine, CallBudget(budget, table.store.url), strict)
+    planner = _AggregatePlanner(table, request, scan_plan, engine, calls, strict)
     return planner.run() if indexes else AggregatePlan(request, merge_states(request, []), scan_plan)
 
 
@@ -205,7 +206,8 @@ class _AggregatePlanner:
             if isinstance(kind, Answers):
                 condition, context = self.scan_plan.predicate, self.engine.context
                 match_request = partial(IndexSource.for_request, self.request, condition, definition, kind, context)
-                source = self.budget.run(f"{definition.key} match", match_request, failure_reason)
+                built_in = self.engine.host.source_of(kind).built_in
+                source = self.budget.run(f"{definition.key} match", match_request, failure_reason, built_in)
                 if isinstance(source, Refusal | PluginFailure):
                     yield Vote(self._title, definition.name, kind.name, source.reason, source.detail)
                 else:
@@ -223,8 +225,7 @@ class _AggregatePlanner:
         remaining_condition = without_conjuncts(self.scan_plan.predicate, source.decided_conjuncts)
         if remaining_condition is None:
             return whole
-        seconds = self.budget.seconds - self.budget.spent
-        plan = plan_scan(self.table, remaining_condition, self.engine, budget=seconds, strict=self.strict)
+        plan = plan_scan(self.table, remaining_condition, self.engine, budget=self.budget, strict=self.strict)
         return np.isin(blocks.ordinals, plan.blocks.ordinals[plan.always_matching_blocks]) & whole
 
     def _read_states(self, source: AggregateSource, positions: UnitIndices) -> SourceResult:
@@ -232,7 +233,8 @@ class _AggregatePlanner:
         read = partial(source.read_states, self.scan_plan.blocks, positions)
         if not isinstance(source, IndexSource):
             return read(0.0)  # statistics take no time that counts
-        result = self.budget.run(f"{source.definition.key} state", read, SourceResult.reason_for_nothing)
+        built_in = self.engine.host.source_of(source.definition.kind_in(self.engine.host)).built_in
+        result = self.budget.run(f"{source.definition.key} state", read, SourceResult.reason_for_nothing, built_in)
         if not isinstance(result, PluginFailure):
             return result
         return SourceResult(positions[:0], merge_states(self.request, []), Refusal(result.reason, result.detail))

@@ -32,6 +32,7 @@ class ReadMixin(TableHandle):
         limit: int | None = None,
         indexes: bool = True,
         strict: bool = False,
+        index_seconds: float | None = None,
     ) -> Scan:
         """Select matching rows, which are read when asked for.
 
@@ -41,6 +42,7 @@ class ReadMixin(TableHandle):
             limit: At most so many rows; the reading stops as soon as they are found.
             indexes: False reads every block.
             strict: Raise IndexFault for an index that does something wrong, which otherwise only costs time.
+            index_seconds: How long indexes may take; by default the table's property, or the process's, or 10 s.
 
         Returns:
             A ``Scan``: ``to_arrow``, ``to_batches``, ``to_pandas``, ``to_polars`` and others read its rows.
@@ -49,7 +51,7 @@ class ReadMixin(TableHandle):
             WhereError: The condition is none, showing the place.
             OpaqueError: Only Spark can evaluate the condition.
             SchemaError: A column is unknown, naming near ones.
-            InputError: ``limit`` is below 0, or an argument is of a type that is not taken.
+            InputError: ``limit`` or ``index_seconds`` is below 0, or an argument is of a type that is not taken.
             IndexFault: With ``strict``, an index failed.
             VotesOnly: The table only votes on files of its source.
             StorageError: The store fails.
@@ -66,7 +68,7 @@ class ReadMixin(TableHandle):
         names = tuple(self.schema.names) if columns is None else self._column_names(columns)
         predicate = self._predicate(where)
         planner = partial(_plan_narrower, self.stored, self.engine, predicate) if indexes else None
-        return Scan(self._plan(predicate, indexes, strict), names, self.host.functions, limit, planner)
+        return Scan(self._plan(predicate, indexes, strict, index_seconds), names, self.host.functions, limit, planner)
 
     def head(self, n: int = 10, columns: Sequence[str] | None = None) -> pa.Table:
         """Read the first rows; no more blocks are opened than have them.
@@ -180,8 +182,12 @@ class ReadMixin(TableHandle):
         """
         return self.scan(where, columns).to_polars()
 
-    def _plan(self, predicate: Predicate | None, indexes: bool, strict: bool) -> ScanPlan[BlockFrame]:
-        return plan_scan(self.stored, predicate, self.engine, indexes=indexes, strict=strict)
+    def _plan(
+        self, predicate: Predicate | None, indexes: bool, strict: bool, seconds: float | None = None
+    ) -> ScanPlan[BlockFrame]:
+        if seconds is not None and not 0 <= seconds < float("inf"):
+            raise InputError(f"index_seconds={seconds!r}: give a number of seconds, 0 or more")
+        return plan_scan(self.stored, predicate, self.engine, indexes=indexes, budget=seconds, strict=strict)
 
 
 def scan_polars(source: Any) -> polars.LazyFrame:

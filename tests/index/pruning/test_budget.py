@@ -3,23 +3,26 @@
 import threading
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
+from fuse_index.errors import InputError
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.plugins import Plugin
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure
-from fuse_index.plugin import Ballot, IndexKind, Probe, Reason, Refusal, Sidecar
+from fuse_index.plugin import NONE, Ballot, IndexKind, Probe, Reason, Refusal, Sidecar
 from fuse_index.pruning.calls import budget as budgets
-from fuse_index.pruning.calls.budget import CallBudget, TimeoutMemory, failure_reason
+from fuse_index.pruning.calls.budget import CallBudget, TimeoutMemory, budget_of, failure_reason
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.query.aggregate import plan_aggregate
 from fuse_index.sql.parse import parse_predicate
 from fuse_plugins import bloom, min_max
+from fuse_storage import InvalidArgument
 
-SHORT = 0.05
+SHORT = 0.25
 """A budget that a kind which never answers uses up, on whatever machine."""
 
 
@@ -149,6 +152,107 @@ def test_who_was_left_no_time_is_not_remembered(clock):
     assert [memory.seconds_left(f"table {index}") for index in ("quick", "late", "nobody")] == [float("-inf")] * 3
     run(CallBudget(10.0, "table", clock, memory), "late")
     assert memory.seconds_left("table late") == 60.0
+
+
+def test_who_raises_after_a_long_time_is_remembered_as_who_hangs(clock):
+    def run(seconds):
+        def call(left):
+            clock.now += seconds
+            return PluginFailure(Reason.PLUGIN_ERROR, "no")
+
+        memory = TimeoutMemory(clock)
+        CallBudget(10.0, "table", clock, memory).run("index", call, failure_reason)
+        return memory.seconds_left("table index")
+
+    assert run(5.0) == 60.0
+    assert run(4.9) == float("-inf")  # it costs little, and may do better
+
+
+def test_strangers_kinds_do_not_spend_the_time_of_those_that_are_built_in(clock):
+    budget = CallBudget(10.0, "table", clock, TimeoutMemory(clock))
+
+    def late(left):
+        clock.now += left
+        return PluginFailure(Reason.TIMEOUT, "late")
+
+    budget.run("stranger", late, failure_reason)
+
+    assert budget.run("another", late, failure_reason).detail.startswith("others had spent the 10 s")
+    assert budget.run("bloom", lambda left: left, failure_reason, built_in=True) == 10.0
+
+
+def test_a_hanging_stranger_leaves_a_built_in_index_its_votes(clock):
+    HangsAtOnce.hanging = True
+    host = Host([min_max, Plugin(bloom, "fuse-index"), HangsAtOnce])
+    table = fuse.create_table(f"memory://both-{uuid4().hex}", "n BIGINT", properties={"block_rows": 2}, host=host)
+    table.create_index("first", "hangs_at_once", ["n"])
+    table.create_index("second", "bloom", ["n"])
+    table.append(pa.table({"n": [1, 9, 2, 8, 3, 7]}))
+
+    plan = planned(table, budget=0.5)
+
+    assert vote(plan, "first").reason is Reason.TIMEOUT
+    assert vote(plan, "second").reason is Reason.USED
+    assert len(plan.blocks) == 1
+
+
+class SpendsTime(IndexKind):
+    """Rules out all that it is asked about, and takes a second of its clock for it; counts the units of each call."""
+
+    name = "spends_time"
+    clock = None
+    asked = ()
+
+    def build(self, rows, zones, options):
+        return Sidecar(None, b"one")
+
+    def compile(self, what, inputs, options, context):
+        return Probe(what, cost=1.0)
+
+    def probe(self, probe, batch):
+        cls = type(self)
+        cls.asked = (*cls.asked, len(batch))
+        cls.clock.now += 1.0
+        if len(cls.asked) == 3:
+            raise ValueError("the third is one too many")
+        return Ballot(np.full(len(batch), NONE, np.uint8))
+
+
+def test_votes_that_were_given_stay_when_an_index_fails_in_the_midst(clock):
+    table = table_of(SpendsTime)
+    SpendsTime.clock, SpendsTime.asked = clock, ()
+    budget = CallBudget(10.0, table.stored.store.url, clock, TimeoutMemory(clock), units_per_call=1)
+
+    plan = planned(table, "n = 5", budget)
+
+    assert SpendsTime.asked == (1, 1, 1)
+    assert len(plan.blocks) == 1
+    told = vote(plan, "by_spends_time")
+    assert (told.reason, told.blocks_removed) == (Reason.PLUGIN_ERROR, 2)
+    assert told.detail == "ValueError: the third is one too many; votes on 2 of 3 blocks count"
+
+
+def test_seconds_are_said_by_the_call_the_table_or_the_process(clock, monkeypatch):
+    table, HangsAtOnce.asked, HangsAtOnce.hanging = table_of(HangsAtOnce), 0, True
+
+    def seconds(asked=None):
+        return budget_of("url", table.snapshot.properties, asked).seconds
+
+    assert seconds() == 10.0
+    monkeypatch.setenv("FUSE_INDEX_SECONDS", "3.5")
+    assert seconds() == 3.5
+    table.set_properties({"index_seconds": SHORT})
+    assert seconds() == SHORT
+    assert seconds(0.25) == 0.25
+    assert "no vote within 0.25 s" in vote(table.scan("n = 2"), "by_hangs_at_once").detail
+    with pytest.raises(InvalidArgument, match="index_seconds = 'long'"):
+        table.set_properties({"index_seconds": "long"})
+    with pytest.raises(InputError, match="index_seconds=-1"):
+        table.scan("n = 2", index_seconds=-1)
+    table.set_properties({"index_seconds": None})
+    monkeypatch.setenv("FUSE_INDEX_SECONDS", "soon")
+    with pytest.raises(InputError, match="FUSE_INDEX_SECONDS='soon'"):
+        table.scan("n = 2")
 
 
 def test_only_time_within_indexes_counts(clock):
