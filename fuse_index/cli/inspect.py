@@ -1,8 +1,7 @@
-"""The commands that list what there is: commits, the parts of a table, and the plugins that are installed."""
+"""The commands that list what there is: commits, and the parts of a table."""
 
 from __future__ import annotations
 
-import warnings
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -13,7 +12,6 @@ from fuse_index import Table, open_table
 from fuse_index.cli import output
 from fuse_index.cli.index import INDEX_LIST_COLUMNS, parse_json_fields
 from fuse_index.cli.options import AtOption, BranchOption, JsonOption, TableArgument, TailOption, VersionOption
-from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.table.views import METADATA_VIEWS
 
 inspect_app = typer.Typer()
@@ -62,37 +60,6 @@ def _show(
     output.print_rows(record["columns"], title="columns")
     if record["indexes"].num_rows:
         output.print_rows(record["indexes"].select(INDEX_LIST_COLUMNS), title="indexes")
-
-
-@inspect_app.command("plugins")
-def _plugins(as_json: JsonOption = False) -> None:
-    """List the index kinds and functions that are installed, and plugins that could not be loaded."""
-    with warnings.catch_warnings(action="ignore", category=PluginWarning):  # they are listed below
-        host = Host.discover()
-    kinds = [
-        {
-            "kind": name,
-            "from": host.sources[name].source,
-            "module": type(kind).__module__,
-            "writes": kind.writes,
-            "reads": sorted(kind.reads),
-        }
-        for name, kind in sorted(host.kinds.items())
-    ]
-    functions = [
-        {"function": name, "arguments": [str(type_) for type_ in function.argument_types]}
-        for name, function in sorted(host.functions.items())
-    ]
-    if as_json:
-        output.print_json({"kinds": kinds, "functions": functions, "problems": list(host.problems)})
-        return
-    output.print_rows(
-        output.records_to_table(kinds, ("kind", "from", "module", "writes", "reads")), title="index kinds"
-    )
-    if functions:
-        output.print_rows(output.records_to_table(functions, ("function", "arguments")), title="functions")
-    for problem in host.problems:
-        output.print_note(f"warning: {problem}")
 
 
 def _table_record(url: str, table: Table) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -27,9 +28,12 @@ from fuse_index.cli.foreign import foreign_app
 from fuse_index.cli.history import history_app
 from fuse_index.cli.index import index_app
 from fuse_index.cli.inspect import inspect_app
+from fuse_index.cli.kinds.installed import plugins_app
+from fuse_index.cli.kinds.new_plugin import plugin_app
 from fuse_index.cli.options import Typed
 from fuse_index.cli.rows import rows_app
 from fuse_index.cli.tables import tables_app
+from fuse_index.indexes.plugins import try_plugin
 from fuse_storage import EXTERNAL_ERROR, CodedError, Operation, StorageError, Words, open_store
 
 app = typer.Typer(
@@ -44,6 +48,8 @@ app.add_typer(rows_app)
 app.add_typer(foreign_app)
 app.add_typer(clustering_app)
 app.add_typer(catalog_app, name="catalog", help="Make, list, rename, drop and bring back the names of a warehouse.")
+app.add_typer(plugins_app, name="plugins")
+app.add_typer(plugin_app, name="plugin")
 app.add_typer(index_app, name="index", help="Build, look at and check the indexes of a table.")
 
 
@@ -58,8 +64,14 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    plugins: Annotated[
+        list[Path] | None,
+        typer.Option("--plugin", metavar="FILE.py", help="Try a plugin of one file, without installing it."),
+    ] = None,
 ) -> None:
     """Tables on plain Parquet whose queries skip blocks."""
+    for file in plugins or ():
+        try_plugin(file)
 
 
 _COMMANDS = {

@@ -12,11 +12,13 @@ import time
 from collections.abc import Set
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache, lru_cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pluggy
 
+from fuse_index.errors import InputError
 from fuse_index.indexes.interface import API, Hooks, IndexKind
 
 ENTRY_POINT_GROUP = "fuse_index.plugins"
@@ -86,6 +88,23 @@ def load_plugin(reference: str, distribution: str, version: str = "") -> Plugin:
     return Plugin(held, distribution, version, reference)
 
 
+_TRIED: list[tuple[str, str, str]] = []
+"""Plugins of this process that are not installed, as ``installed_plugins`` gives those that are."""
+
+
+def try_plugin(file: Path) -> None:
+    """Have the plugin of one file beside those that are installed, in this process and those that it starts.
+
+    Raises InputError for a file that is not there, or whose name no module can have.
+    """
+    if not file.is_file():
+        raise InputError(f"{file} is no file: give the Python file of a plugin")
+    if file.suffix != ".py" or not file.stem.isidentifier():
+        raise InputError(f"{file} cannot be imported: give it the name of a module, such as my_kind.py")
+    sys.path.insert(0, str(file.resolve().parent))
+    _TRIED.append((file.stem, file.name, ""))
+
+
 @cache
 def _own_references() -> frozenset[str]:
     return frozenset(
@@ -103,7 +122,7 @@ def installed_plugins() -> list[tuple[str, str, str]]:
     folders = tuple(_folder_state(path) for path in sys.path)
     is_fresh = any(abs(time.time_ns() - changed) < _CLOCK_TICK_NS for _, changed, *_ in folders)
     read = _read_entry_points.__wrapped__ if is_fresh else _read_entry_points
-    return list(read(folders, tuple(sys.meta_path)))
+    return [*read(folders, tuple(sys.meta_path)), *_TRIED]
 
 
 _CLOCK_TICK_NS = 3_000_000_000
