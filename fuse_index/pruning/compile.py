@@ -36,7 +36,7 @@ class CompiledProbe:
     definition: IndexDefinition | None = None
     """None: an implicit kind, which lives on the statistics that every block has."""
     built_in: bool = False
-    """It comes with the engine: strangers' kinds do not spend its time."""
+    """Whether it comes with the engine, whose time strangers' kinds do not spend."""
 
     @property
     def exact(self) -> bool:

@@ -51,6 +51,7 @@ def test_a_plugin_that_cannot_be_used_fails_the_check(run):
     assert "cannot be loaded" in program("plugins", "--check", folders=[BROKEN], expect=1)
 
 
+@pytest.mark.any_spark
 def test_a_new_plugin_passes_its_tests_and_can_be_tried_without_being_installed(tmp_path):
     folder = tmp_path / "endings"
     made = program("plugin", "new", "my_endings", "--into", folder)

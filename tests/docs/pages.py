@@ -122,10 +122,10 @@ class Reader:
         elif block.language == "sql":
             self.names["spark"].sql(text).collect()
         elif block.language == "sh":
-            self.printed = self._shell(text, block.where)
+            self.printed = self.shell(text, block.where)
         elif block.language == "console":
             for typed, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):
-                compare(shown, self._shell(typed, block.where), f"{block.where}: {typed}")
+                compare(shown, self.shell(typed, block.where), f"{block.where}: {typed}")
 
     def _placed(self, text: str) -> str:
         return text.replace("/tmp/", f"{self.tmp}/")
@@ -136,7 +136,8 @@ class Reader:
             exec(compile(program, where, "exec"), self.names)
         return printed.getvalue()
 
-    def _shell(self, commands: str, where: str) -> str:
+    def shell(self, commands: str, where: str) -> str:
+        """What these commands print. Raises AssertionError where one fails."""
         self._make_venv()
         clean = {name: os.environ[name] for name in ("HOME", "JAVA_HOME", "TZ") if name in os.environ}
         environment = clean | {"PATH": f"{self._venv}/bin:/usr/bin:/bin", "PIP_CONFIG_FILE": os.devnull}

@@ -1,0 +1,24 @@
+"""Index kinds of strangers, installed as wheels, skip blocks and rows in Spark SQL."""
+
+import json
+
+import pytest
+
+from tests.plugins.test_examples import EXAMPLES, installed
+from tests.spark import programs
+
+pytestmark = pytest.mark.any_spark
+
+
+def test_kinds_of_installed_wheels_are_used_in_spark_sql(tmp_path):
+    reader = installed(tmp_path, *EXAMPLES)
+
+    program = f"{programs.__path__[0]}/example_plugins.py"
+    told = json.loads(reader.shell(f"python {program} {tmp_path}/warehouse", "Spark").strip().splitlines()[-1])
+
+    assert told == {
+        "line LIKE '%timeout%'": [1, 1, 1000, 4000],
+        "contains(line, 'no such thing')": [0, 0, 0, 4000],
+        "city = 'Lima'": [1000, 4, 1000, 4000],
+        "city NOT IN ('Lima', 'Oslo')": [2000, 4, 2000, 4000],
+    }
