@@ -20,6 +20,8 @@ from fuse_index.indexes.interface import Answers, Probe, Refusal
 from fuse_index.testing.kind_tests import KindTests
 from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch
 
+__tracebackhide__ = True  # authors look for nothing here: pytest shows frames of theirs
+
 
 class AnswerTests(KindTests):
     """The part of ``IndexTests`` for kinds that answer."""

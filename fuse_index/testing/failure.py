@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+__tracebackhide__ = True  # authors look for nothing here: pytest shows frames of theirs
+
 
 class ReportsPlainly:
     """Base of all suites: their tests fail with their message alone."""

@@ -21,6 +21,8 @@ from fuse_index.testing.failure import ReportsPlainly
 from fuse_index.testing.worlds import small_worlds
 from fuse_storage import Schema
 
+__tracebackhide__ = True  # authors look for nothing here: pytest shows frames of theirs
+
 _MOST_ROWS, _MOST_PARTS = 2000, 200
 
 

@@ -23,6 +23,8 @@ from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch
 from fuse_index.testing.worlds.other_process import build_elsewhere
 from fuse_storage import Pack
 
+__tracebackhide__ = True  # authors look for nothing here: pytest shows frames of theirs
+
 _QUESTIONS = 12
 _OTHER_COLUMN = "another_column"
 _WAIT_SECONDS = 0.5

@@ -20,6 +20,8 @@ from fuse_index.testing.failure import ReportsPlainly
 from fuse_index.testing.worlds import small_worlds, strategies
 from fuse_index.testing.worlds.memory_batch import BlockZones, KindUnderTest, MemoryBatch
 
+__tracebackhide__ = True  # authors look for nothing here: pytest shows frames of theirs
+
 _FEW = 3
 
 

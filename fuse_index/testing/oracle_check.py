@@ -30,6 +30,8 @@ from fuse_index.pruning.nulls import (
 )
 from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch
 
+__tracebackhide__ = True  # authors look for nothing here: pytest shows frames of theirs
+
 _Bits = npt.NDArray[np.uint8]
 _OUTCOME_NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
 

@@ -16,6 +16,8 @@ from fuse_index.predicate import Call
 from fuse_index.testing.kind_tests import KindTests
 from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch
 
+__tracebackhide__ = True  # authors look for nothing here: pytest shows frames of theirs
+
 _Scores = npt.NDArray[np.float64]
 SCORE_TOLERANCE = 1e-5
 """Scores may be kept as 32-bit floats."""

@@ -24,6 +24,8 @@ from fuse_index.table.table import Table
 from fuse_index.testing.vote_tests import VoteTests
 from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch
 
+__tracebackhide__ = True  # authors look for nothing here: pytest shows frames of theirs
+
 _BLOCK_ROWS, _ZONE_ROWS, _ROWS, _TAIL_ROWS = 50, 15, 130, 20
 """Three blocks: of zones of 15, 15, 15 and 5 rows, twice, and of 15 and 15; and a block that nobody has indexed."""
 _FOREIGN_ZONES = ((9, 1, 31, 4, 15), (2, 40))

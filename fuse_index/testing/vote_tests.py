@@ -25,6 +25,8 @@ from fuse_index.testing.worlds import small_worlds, strategies
 from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch
 from fuse_storage import ColumnStatistics
 
+__tracebackhide__ = True  # authors look for nothing here: pytest shows frames of theirs
+
 MAX_EXAMPLES_PER_TYPE = 40
 """Wide worlds that are drawn for each type."""
 LARGER_ZONES = ((700, 701, 702), (411, 1, 90, 3, 260))

@@ -38,6 +38,8 @@ from fuse_storage import (
     compute_statistics,
 )
 
+__tracebackhide__ = True  # authors look for nothing here: pytest shows frames of theirs
+
 _Numbers = npt.NDArray[np.int64]
 BlockZones = Sequence[pa.Table]
 """A block, as the rows of each of its zones."""

@@ -59,6 +59,15 @@ def test_what_a_mutant_gets_wrong_is_said_in_full():
     ]
 
 
+def test_what_a_kind_raises_is_shown_with_frames_of_the_kind_alone():
+    raising = next(mutant for mutant in MUTANTS if mutant.raises is TypeError)
+
+    with pytest.raises(TypeError) as failure:
+        getattr(raising.tests(), TESTS[raising.killed_by])()
+    shown = {entry.frame.f_globals["__name__"] for entry in failure.traceback.filter(failure)}
+    assert {name.rpartition(".")[2] for name in shown} == {"test_mutants", "sound", "of_texts"}
+
+
 def test_there_are_as_many_as_were_promised():
     assert len({mutant.kind for mutant in MUTANTS}) >= 110
     assert {mutant.killed_by for mutant in MUTANTS} >= {"small", "larger", "16 bits", "together", "threads", "process"}
