@@ -119,7 +119,7 @@ def test_what_it_cannot_answer_it_refuses():
 
 _README = """# $distribution
 
-The index kind `$name` for [fuse-index](https://pypi.org/project/fuse-index/).
+The index kind `$name` for fuse-index.
 
 ```sh
 pip install -e '.[test]'
