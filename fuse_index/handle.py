@@ -116,7 +116,7 @@ class TableHandle:
         self.stored = stored
         return self.snapshot
 
-    def _stored_at(self, at: str | datetime | None, branch: str | None = None) -> storage.StoredTable:
+    def _stored_at(self, at: str | int | datetime | None, branch: str | None = None) -> storage.StoredTable:
         """Open the table at a snapshot id, tag or time, by default at the head of its branch. Raises NotFound."""
         stored = storage.StoredTable.open(self.stored.store, branch=branch or self.stored.branch, at=at)
         return stored if self.with_tail else stored.without_tail()

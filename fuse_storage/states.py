@@ -21,12 +21,12 @@ from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES, load_json
 
 
 def resolve_state(
-    branch: Branch, at: str | datetime | None, version: int | None = None
+    branch: Branch, at: str | int | datetime | None, version: int | None = None
 ) -> tuple[Branch, RefEntry, Snapshot]:
-    """Find the head of a branch, or what it was ``at`` a snapshot id, a tag or a time with a zone, or at a version.
+    """Find the head of a branch, or what it was ``at`` a snapshot id, a tag, a version or a time with a zone.
 
-    A snapshot id or a tag may lead to another branch, which is why one is returned. Raises NotFound, saying what there
-    is instead; InvalidArgument for a time without a zone.
+    A snapshot id or a tag may lead to another branch, which is why one is returned. A tag whose name is a number goes
+    before the version. Raises NotFound, saying what there is instead; InvalidArgument for a time without a zone.
     """
     store = branch.store
     try:
@@ -41,16 +41,23 @@ def resolve_state(
         return branch, *follow(branch, head, read_snapshot(branch, head))
     if isinstance(at, datetime):
         return _find_state_at_time(branch, require_time_zone(at, str(at)))
+    if isinstance(at, int) and not isinstance(at, bool):
+        return find_version(branch, at)
+    if not isinstance(at, str):
+        raise InvalidArgument(f"at={at!r}: give a snapshot id, a tag, a version such as 3, or a time with a zone")
     if is_snapshot_id(at):
         return find_state(store, at)
     if (tag := find_tag(store, at)) is not None:
         return _stored(*_find_tagged_entry(store, tag))
+    if at.isdecimal():
+        return find_version(branch, int(at))
     try:
         time = datetime.fromisoformat(at)
     except ValueError:
         hint = did_you_mean(at, [tag.name for tag in list_tags(store)])
         raise NotFound(
-            TableUrl(store.url) + f" has no tag {at!r}, and it is neither a snapshot id nor a time in ISO form{hint}"
+            TableUrl(store.url)
+            + f" has no tag {at!r}, and it is neither a version, a snapshot id nor a time in ISO form{hint}"
         ) from None
     return _find_state_at_time(branch, require_time_zone(time, at))
 
@@ -86,7 +93,13 @@ def find_version(branch: Branch, version: int) -> tuple[Branch, RefEntry, Snapsh
         states = states_between(branch, entry, branch.find(low + 1))
         if (state := next((each for each in states if each.version == version), None)) is not None:
             return branch, entry, state
-    raise NotFound(TableUrl(branch.store.url) + f": branch {branch.name!r} has no commit number {version}")
+    head = branch.head()
+    _, newest = follow(branch, head, read_snapshot(branch, head))
+    raise NotFound(
+        TableUrl(branch.store.url)
+        + f": branch {branch.name!r} has no version {version}: its newest is {newest.version}, and older ones may have "
+        f"been vacuumed"
+    )
 
 
 def find_state(store: Store, state_id: str) -> tuple[Branch, RefEntry, Snapshot]:

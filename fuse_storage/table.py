@@ -99,7 +99,7 @@ class StoredTable:
     def open(
         store: Store | str | Path,
         branch: str = MAIN_BRANCH,
-        at: str | datetime | None = None,
+        at: str | int | datetime | None = None,
         options: Mapping[str, str] | None = None,
         version: int | None = None,
     ) -> StoredTable:

@@ -43,8 +43,8 @@ class ChangesMixin(TableHandle):
 
     def changes(
         self,
-        since: str | datetime,
-        until: str | datetime | None = None,
+        since: str | int | datetime,
+        until: str | int | datetime | None = None,
         columns: Sequence[str] | None = None,
         where: str | Predicate | None = None,
         key: Sequence[str] | None = None,

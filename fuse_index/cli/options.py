@@ -97,10 +97,10 @@ JsonOption = Annotated[
 ]
 BranchOption = Annotated[str, typer.Option("--branch", help="The branch to work on.")]
 AtOption = Annotated[
-    str | None, typer.Option("--at", help="An older state: snapshot id, tag, or time (2026-01-31T12:00:00Z).")
+    str | None, typer.Option("--at", help="An older state: snapshot id, tag, version, or time (2026-01-31T12:00Z).")
 ]
 VersionOption = Annotated[
-    int | None, typer.Option("--version-number", min=1, help="An older state by its number, as history counts them.")
+    int | None, typer.Option("--version", "--version-number", min=1, help="An older state by its number: 3.")
 ]
 TailOption = Annotated[bool, typer.Option("--tail/--no-tail", help="Without, rows that are not tiered are left out.")]
 WhereOption = Annotated[

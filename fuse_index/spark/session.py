@@ -63,7 +63,7 @@ def read(
     spark: SparkSession,
     url: str | Path,
     branch: str = "main",
-    at: str | datetime | None = None,
+    at: str | int | datetime | None = None,
     *,
     version: int | None = None,
     tail: bool = True,
@@ -164,7 +164,7 @@ def search(
     options: str | None = None,
     highlight: tuple[str, str] | None = None,
     branch: str = "main",
-    at: str | datetime | None = None,
+    at: str | int | datetime | None = None,
 ) -> DataFrame:
     """Find the best rows for a query, best first, as ``Table.search`` does.
 
@@ -250,8 +250,8 @@ def _through_source(spark: SparkSession, location: TableLocation, reason: str) -
     return (reader if location.tail else reader.option("tail", "false")).load(location.url)
 
 
-def _at_text(at: str | datetime | None) -> str | None:
-    return at.isoformat() if isinstance(at, datetime) else at
+def _at_text(at: str | int | datetime | None) -> str | None:
+    return at.isoformat() if isinstance(at, datetime) else None if at is None else str(at)
 
 
 def _option_pairs(options: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:

@@ -164,7 +164,7 @@ def recover_table(
 def open_table(
     url: Any,
     branch: str = "main",
-    at: str | datetime | None = None,
+    at: str | int | datetime | None = None,
     *,
     version: int | None = None,
     tail: bool = True,
@@ -178,8 +178,8 @@ def open_table(
     Args:
         url: Where the table is: a path, a URL or an open store.
         branch: Which branch.
-        at: A snapshot id, a tag or a time; such a handle only reads.
-        version: The state of the branch by its number, instead of ``at``.
+        at: A snapshot id, a tag, a version or a time; such a handle only reads.
+        version: The state of the branch by its number, which may also be said as ``at=3``.
         tail: False leaves out rows that are not tiered yet; such a handle only reads.
         read_only: Whatever would write or delete anything through this handle, a tag too, raises ReadOnly.
         options: Of the object store.

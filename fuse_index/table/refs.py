@@ -168,13 +168,13 @@ class RefsMixin(TableHandle):
         head = self._writable_head()
         return self._move_on(head, storage.fast_forward_branch(head, self._stored_at(None, branch=source)))
 
-    def restore(self, at: str | datetime) -> Snapshot:
+    def restore(self, at: str | int | datetime) -> Snapshot:
         """Make the table what it was, as a new snapshot: the history stays.
 
         Rows, columns, indexes and properties are those of then.
 
         Args:
-            at: A snapshot id, a tag or a time.
+            at: A snapshot id, a tag, a version such as ``3``, or a time.
 
         Returns:
             The new snapshot.
@@ -195,7 +195,7 @@ class RefsMixin(TableHandle):
         self._check_writable()
         return self._move_to(storage.restore_snapshot(self.stored, self._stored_at(at)))
 
-    def diff(self, since: str | datetime, until: str | datetime | None = None) -> SnapshotDiff:
+    def diff(self, since: str | int | datetime, until: str | int | datetime | None = None) -> SnapshotDiff:
         """Compare one snapshot with another: blocks, rows and bytes that came, went and stayed, columns and indexes.
 
         Args:

@@ -64,8 +64,8 @@ class CatalogHandle:
         read_only = isinstance(self.warehouse.store, storage.ReadOnlyStore)
         return storage.ReadOnlyStore(store) if read_only else store
 
-    def _to_table(self, stored: storage.StoredTable, pinned: bool = False) -> Table:
-        return Table(stored, self.host, self.context, pinned=pinned)
+    def _to_table(self, stored: storage.StoredTable, pinned: bool = False, with_tail: bool = True) -> Table:
+        return Table(stored, self.host, self.context, pinned=pinned, with_tail=with_tail)
 
 
 def tables_within(state: CatalogState, namespace: Identifier) -> list[CatalogTable]:

@@ -19,8 +19,10 @@ class TablesMixin(CatalogHandle):
         self,
         identifier: str | Sequence[str],
         branch: str = "main",
-        at: str | datetime | None = None,
+        at: str | int | datetime | None = None,
         *,
+        version: int | None = None,
+        tail: bool = True,
         read_only: bool = False,
     ) -> Table:
         """Open a table by its name, as ``fuse_index.open_table`` does by its place.
@@ -28,7 +30,9 @@ class TablesMixin(CatalogHandle):
         Args:
             identifier: Its name.
             branch: Which branch.
-            at: A snapshot id, a tag or a time; such a handle only reads.
+            at: A snapshot id, a tag, a version or a time; such a handle only reads.
+            version: The state of the branch by its number, which may also be said as ``at=3``.
+            tail: False leaves out rows that are not tiered yet; such a handle only reads.
             read_only: Whatever would write or delete anything raises ReadOnly.
 
         Returns:
@@ -47,14 +51,16 @@ class TablesMixin(CatalogHandle):
         found = self.find_table(identifier)
         store = self._table_store(found)
         try:
-            stored = StoredTable.open(storage.ReadOnlyStore(store) if read_only else store, branch, at)
+            place = storage.ReadOnlyStore(store) if read_only else store
+            stored = StoredTable.open(place, branch, at, version=version)
         except NotFound as missing:
             if next(iter(store.list("_refs")), None) is not None:
                 raise
             raise NotFound(
                 f"table {found.name!r} has a name, and no files at {store.url}: restore them, or drop it"
             ) from missing
-        return self._to_table(stored, pinned=at is not None)
+        pinned = at is not None or version is not None or not tail
+        return self._to_table(stored if tail else stored.without_tail(), pinned, with_tail=tail)
 
     def table_url(self, identifier: str | Sequence[str]) -> str:
         """The path or URL of a table, which does not change while it lives.

@@ -95,11 +95,11 @@ def test_few_rows_are_ingested_hot_and_tiered(run, people, tmp_path):
     assert run("show", people, "tail", "--json").json[0]["rows"] == 0
     counted = {
         arguments: run("query", people, "--count", *arguments, "--json").json["count"]
-        for arguments in ((), ("--version-number", "1"), ("--no-tail",))
+        for arguments in ((), ("--version", "1"), ("--no-tail",))
     }
     assert run("explain", people, "-w", "id = 1", "--no-tail", "--json").json["blocks"]
-    assert run("show", people, "--version-number", "1", "--json").json["rows"] == counted["--version-number", "1"]
-    assert counted[()] == counted["--no-tail",] > counted["--version-number", "1"]
+    assert run("show", people, "--version", "1", "--json").json["rows"] == counted["--version", "1"]
+    assert counted[()] == counted["--no-tail",] > counted["--version", "1"]
     assert "no duration" in run("tier", people, "--every", "soon").err
 
 

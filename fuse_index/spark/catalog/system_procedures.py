@@ -23,7 +23,7 @@ from fuse_index.table.table import Table
 
 _TABLE = Parameter("table", "its name, or its path or URL")
 _INDEX = Parameter("index", "its name")
-_AT = Parameter("at", "a snapshot id, a tag or a time; the head if it is left out", default="NULL")
+_AT = Parameter("at", "a snapshot id, a tag, a version or a time; the head if it is left out", default="NULL")
 
 _SNAPSHOT_SCHEMA = pa.schema([("snapshot", pa.string()), ("blocks", pa.int64()), ("rows", pa.int64())])
 _VACUUM_SCHEMA = pa.schema(
@@ -221,7 +221,7 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
     ),
     "restore": Procedure(
         "Make a table what it was",
-        [_TABLE, Parameter("at", "a snapshot id, a tag or a time")],
+        [_TABLE, Parameter("at", "a snapshot id, a tag, a version or a time")],
         _snapshot_after(lambda table, call: table.restore(call["at"])),
         changes_rows=True,
     ),

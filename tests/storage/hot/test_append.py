@@ -125,7 +125,7 @@ def test_each_state_is_opened_by_its_id_its_version_and_its_time(table: StoredTa
 def test_what_cannot_be_opened_says_so(table: StoredTable) -> None:
     head = hot(table, 2)
 
-    with pytest.raises(NotFound, match="no commit number 9"):
+    with pytest.raises(NotFound, match="has no version 9: its newest is"):
         StoredTable.open(table.store, version=9)
     with pytest.raises(InvalidArgument, match="say one"):
         StoredTable.open(table.store, at=head.snapshot.id, version=2)
