@@ -198,7 +198,7 @@ def hot_bytes(folder: Path) -> Iterable[Row]:
             store.now += timedelta(hours=1) / _COMMITS_AN_HOUR
             if commit % _COMMITS_AN_HOUR == _COMMITS_AN_HOUR - 1:
                 table.maintenance.tier()
-                table.maintenance.vacuum(hot_retention="6h", force=True)
+                table.maintenance.vacuum(hot_retention="6h", force=True, dry_run=False)
         sizes = {found.key: found.size for found in store.list()}
     finally:
         encoding._clock = clock  # noqa: SLF001

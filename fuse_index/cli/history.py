@@ -99,7 +99,7 @@ def _fast_forward(
 @history_app.command("restore")
 def _restore(
     table: TableArgument,
-    at: Annotated[str, typer.Argument(metavar="AT", help="Snapshot id, tag, or time (2026-01-31T12:00:00Z).")],
+    at: Annotated[str, typer.Argument(metavar="AT", help="Snapshot id, tag, version, or time (2026-01-31T12:00Z).")],
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
@@ -259,20 +259,16 @@ def _vacuum(
         str | None, typer.Option("--hot-retention", help="What hot commits left, once tiered, stays as long: 6h.")
     ] = None,
     keep: Annotated[int, typer.Option("--keep", min=1, help="Snapshots of each branch that stay in any case.")] = 1,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and delete nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run/--no-dry-run", help="Count, and delete nothing.")] = True,
     force: Annotated[
         bool, typer.Option("--force", help="Take a retention below an hour; readers may lose their files.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Delete files that no snapshot leads to any more; tags and branches keep theirs."""
-    report = open_table(table).maintenance.vacuum(
-        _parse_option(retention, "retention", parse_duration),
-        keep,
-        dry_run=dry_run,
-        force=force,
-        hot_retention=None if hot_retention is None else _parse_option(hot_retention, "hot-retention", parse_duration),
-    )
+    hot = None if hot_retention is None else _parse_option(hot_retention, "hot-retention", parse_duration)
+    age = _parse_option(retention, "retention", parse_duration)
+    report = open_table(table).maintenance.vacuum(age, keep, dry_run=dry_run, force=force, hot_retention=hot)
     if as_json:
         output.print_json(report.to_dict())
         return
@@ -289,6 +285,8 @@ def _vacuum(
         output.records_to_table(rows, ("kind", "files", "bytes")),
         title="deleted" if report.deleted else "would be deleted",
     )
+    if not report.deleted:
+        output.print_note("nothing is deleted yet: say --no-dry-run")
 
 
 def _parse_option(text: str, option: str, reader: Callable[[str, str], _Parsed]) -> _Parsed:

@@ -136,7 +136,7 @@ class Maintenance:
         retention: timedelta | str = timedelta(days=7),
         keep: int = 1,
         *,
-        dry_run: bool = False,
+        dry_run: bool = True,
         force: bool = False,
         hot_retention: timedelta | str | None = None,
     ) -> VacuumResult:
@@ -148,7 +148,7 @@ class Maintenance:
         Args:
             retention: A timedelta, or text such as ``"12h"``, ``"7d"``.
             keep: How many snapshots of each branch stay in any case.
-            dry_run: Count, and delete nothing.
+            dry_run: Count, and delete nothing, which is what happens unless it is False.
             force: Allow a retention below an hour.
             hot_retention: How long states that hot commits made can be opened after they were tiered or carried along;
                 by default as long as snapshots. What older snapshots had tiered by then stays (``tail=False``).
@@ -164,8 +164,10 @@ class Maintenance:
         Example:
             >>> table = fuse.create_table("memory://vacuum", "id BIGINT")
             >>> snapshot = table.append([{"id": 1}])
-            >>> table.maintenance.vacuum("30d", dry_run=True).deleted
+            >>> table.maintenance.vacuum("30d").deleted
             False
+            >>> table.maintenance.vacuum("30d", dry_run=False).deleted
+            True
         """
         duration = parse_duration(retention, "retention") if isinstance(retention, str) else retention
         hot = parse_duration(hot_retention, "hot_retention") if isinstance(hot_retention, str) else hot_retention

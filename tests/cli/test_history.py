@@ -97,8 +97,9 @@ def test_a_table_without_refs_says_so_and_is_recovered(run, people):
 
 
 def test_a_vacuum_counts_by_kind(run, people):
-    assert run("vacuum", people, "--dry-run", "--json").json["files"]["blocks"] == 0
-    assert "deleted" in run("vacuum", people, "--retention", "2h").out
+    assert run("vacuum", people, "--json").json["files"]["blocks"] == 0
+    assert "say --no-dry-run" in (told := run("vacuum", people, "--retention", "2h")).out + told.err
+    assert "would be" not in run("vacuum", people, "--retention", "2h", "--no-dry-run").out
     assert run("query", people, "--count").out == "30\n"
     assert run("vacuum", people, "--retention", "5m").code == 1
     assert run("vacuum", people, "--retention", "soon").code == 2

@@ -54,7 +54,7 @@ def live(number: int) -> None:
             check_state(read_rows(table), rows)
             if draw.random() < 0.3:
                 with suppress(StorageError):  # a clock that is too far off is told so
-                    table.maintenance.vacuum(RETENTION)
+                    table.maintenance.vacuum(RETENTION, dry_run=False)
                 _check_retained(store, heads)
                 continue
             operation = draw.choice(CHANGES)
@@ -84,7 +84,7 @@ def _check_forgotten(store: Clocks) -> None:
     for step in range(15):
         store.now += timedelta(days=1)
         open_table(store).append([row(100_000 + step)])
-    open_table(store).maintenance.vacuum(RETENTION)
+    open_table(store).maintenance.vacuum(RETENTION, dry_run=False)
     readable = 0
     for entry in open_table(store).stored.history():
         with suppress(NotFound):

@@ -243,7 +243,7 @@ OPERATIONS = [
     ),
     Operation("restore", _restored, prepare=lambda table, n: table.tag(f"t{n}")),
     Operation("clone", _clone),
-    Operation("vacuum", lambda table, _: table.maintenance.vacuum(NOTHING_STAYS, force=True)),
+    Operation("vacuum", lambda table, _: table.maintenance.vacuum(NOTHING_STAYS, force=True, dry_run=False)),
 ]
 
 

@@ -105,7 +105,7 @@ def evolve(table: fuse.Table, chance: random.Random, number: int) -> dict[str, A
 
 def vacuum(table: fuse.Table, chance: random.Random, number: int) -> dict[str, Any]:
     fuse_storage.maintenance.vacuum._COMMIT_ALLOWANCE = timedelta(seconds=SLACK)
-    table.maintenance.vacuum(timedelta(seconds=PATIENCE), force=True)
+    table.maintenance.vacuum(timedelta(seconds=PATIENCE), force=True, dry_run=False)
     time.sleep(1)
     return {}
 

@@ -287,7 +287,7 @@ def test_clones_branches_restores_and_vacuums_know_vectors(tmp_path: Path) -> No
     packs = len(list((tmp_path / "t" / "_d").iterdir()))
     assert packs == 3
     table.set_properties({"max_write_seconds": 1})
-    result = table.maintenance.vacuum(timedelta(0), force=True)
+    result = table.maintenance.vacuum(timedelta(0), force=True, dry_run=False)
     assert result.kept
     assert table.count() == COUNT - 1
     assert fuse.open_table(str(tmp_path / "t"), at="two").count() == COUNT - 2

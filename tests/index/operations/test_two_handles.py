@@ -175,7 +175,7 @@ def test_a_handle_whose_next_snapshots_were_collected_goes_on():
     for row_id in (20, 30, 40):
         table.append(rows(row_id))
     store.age()
-    assert table.maintenance.vacuum(timedelta(0), force=True).files["snapshots"]
+    assert table.maintenance.vacuum(timedelta(0), force=True, dry_run=False).files["snapshots"]
     process_cache.clear()
 
     stale[0].delete("id = 0")

@@ -186,6 +186,6 @@ def test_a_table_takes_text_for_it() -> None:
     table = fuse.create_table(f"memory://{uuid.uuid4().hex}", "id BIGINT", properties={"hot_rows": 10})
     table.append([{"id": 1}])
 
-    assert table.maintenance.vacuum("7d", hot_retention="6h").deleted
+    assert table.maintenance.vacuum("7d", hot_retention="6h", dry_run=False).deleted
     with pytest.raises(fuse.InputError):
         table.maintenance.vacuum(hot_retention="soon")
