@@ -20,8 +20,8 @@ import pyarrow as pa
 
 import fuse_index as fuse
 from fuse_index.expressions.normalize import normalize
-from fuse_index.sql.dialect import SPARK_CONDITIONS
 from fuse_index.sql.parse import parse_predicate
+from fuse_index.sql.text.dialect import SPARK_CONDITIONS
 from fuse_index.sql.tokenizer import TokenizedSql
 
 TERMS, VALUES = 10_000, 1_000_000

@@ -7,7 +7,7 @@ All three follow Spark's semantics: three-valued logic, NaN the largest value an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 from typing import Literal as OneOf
@@ -207,10 +207,11 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """What we do not understand: it never prunes. ``sql`` is for people, ``reason`` says why."""
+    """What we do not understand: it never prunes. ``sql`` is for people, ``reason`` says why, ``hint`` in words."""
 
     sql: str
     reason: str = "LEAF_UNSUPPORTED"
+    hint: str = field(default="", compare=False)
 
 
 Leaf = Compare | In | IsNull | StartsWith | EndsWith | Contains | Like | Call | Opaque

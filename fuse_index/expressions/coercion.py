@@ -59,6 +59,16 @@ def coerce_in_list(term: Term, values: Sequence[Literal], context: Context) -> t
     return coerce_term(term, data_type, context), tuple(value for value in made if isinstance(value, Literal))
 
 
+def coerce_listed(term: Term, values: Sequence[Term], context: Context) -> tuple[Term, list[Term]]:
+    """Both sides of an IN whose values are not all literals, as one type. Raises AnalysisError, NotReproducible."""
+    data_types = [term.type, *(value.type for value in values)]
+    if context.ansi:
+        data_type = reduce(lambda a, b: common_type(a, b, context), data_types)
+    else:
+        data_type = _in_list_type(data_types, context)
+    return coerce_term(term, data_type, context), [coerce_term(value, data_type, context) for value in values]
+
+
 def _in_list_type(data_types: Sequence[pa.DataType], context: Context) -> pa.DataType:
     """Common type of an IN list without ANSI mode: string if any is; booleans and binaries among their own kind."""
     told = [data_type for data_type in data_types if data_type != pa.null()]

@@ -83,7 +83,7 @@ def fold_term(term: Term, context: Context, functions: Mapping[str, Function] | 
     """The term, or the literal that it is; parts of it likewise."""
     if isinstance(term, Column | Literal):
         return term
-    if not any(columns_of(term)):
+    if not any(columns_of(term)) and not pa.types.is_nested(term.type):
         try:
             if isinstance(term, Cast) and isinstance(inner := fold_term(term.term, context, functions), Literal):
                 cast_literal(inner, term.type, term.mode, context)  # which knows what is said of constants alone

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fuse_index.errors import OpaqueError
+from fuse_index.expressions.calls import compared_approximation, is_approximate
 from fuse_index.expressions.evaluate import evaluate, evaluate_constant_term, evaluate_term
 from fuse_index.expressions.kernels import casts_alike
 from fuse_index.expressions.to_sql import predicate_sql, term_sql
@@ -32,12 +33,25 @@ def check_evaluable(predicate: Predicate | None, context: Context, functions: Ma
     leaves = [] if predicate is None else predicate_leaves(predicate)
     for leaf in leaves:
         if isinstance(leaf, Opaque):
-            raise OpaqueError(f"only Spark can evaluate {leaf.sql}: ask Spark, by DataFrame.where")
+            why = f" ({leaf.hint})" if leaf.hint else ""
+            raise OpaqueError(f"only Spark can evaluate {leaf.sql}{why}: ask Spark, by DataFrame.where")
         if isinstance(leaf, Like) and not isinstance(leaf.pattern, Literal):
             raise OpaqueError(f"only Spark can evaluate {predicate_sql(leaf)}: its pattern is no constant")
         if isinstance(leaf, Like):
             evaluate(replace(leaf, term=_NULL_TEXT), _ROW)
-    terms = (term for leaf in leaves for term in ([leaf] if isinstance(leaf, Call) else leaf_terms(leaf)))
+        for each in nodes(leaf):
+            if isinstance(each, Call) and is_approximate(each) and each != compared_approximation(leaf):
+                raise OpaqueError(
+                    f"only Spark can evaluate {predicate_sql(leaf)}: the last digits of {each.name}() are not sure, so "
+                    f"that it can only be compared with a constant here"
+                )
+    terms = (
+        part
+        for leaf in leaves
+        for term in ([leaf] if isinstance(leaf, Call) else leaf_terms(leaf))
+        for part in (term.arguments if isinstance(term, Call) and is_approximate(term) else [term])
+        if not isinstance(part, Literal)
+    )
     if computed := dict.fromkeys(term for term in terms if not isinstance(term, Column)):
         stubs = {name: replace(function, evaluate=_nothing) for name, function in functions.items()}
         for term in computed:

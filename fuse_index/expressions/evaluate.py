@@ -16,12 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.errors import OpaqueError
-from fuse_index.expressions import arithmetic, casts, datetimes
+from fuse_index.expressions import calls, casts, datetimes, kernels
 from fuse_index.expressions.case import evaluate_case
 from fuse_index.expressions.errors import NotReproducible, SparkWouldRaise
 from fuse_index.expressions.json import path as json_paths
 from fuse_index.expressions.kernels import COMPARISON_KERNELS, array_wall_clocks, casts_alike, in_list, like
-from fuse_index.expressions.scalar_functions import DATE_TRUNC, SCALAR_FUNCTIONS, date_trunc
 from fuse_index.expressions.to_sql import predicate_sql, term_sql
 from fuse_index.expressions.traversal import compares_columns_only
 from fuse_index.expressions.types import spark_type_name
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
 
 _Values = Any
 """A pa.Array, or a pa.Scalar that stands for the same value on every row."""
-
 _UTC_CONTEXT = Context()
 _DATE, _NTZ, _TIMESTAMP = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
 
@@ -69,7 +67,9 @@ def evaluate(
 
     Raises OpaqueError for what only Spark can evaluate, if ``strict`` also for a cast on which Spark raises.
     """
-    parts = [_Rows(batch, context, functions or {}, strict).predicate(predicate) for batch in rows.to_batches()]
+    parts = [
+        _Rows(batch, context, functions or {}, strict, not strict).predicate(predicate) for batch in rows.to_batches()
+    ]
     return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
 
 
@@ -129,6 +129,7 @@ class _Rows:
     context: Context
     functions: Mapping[str, Function]
     strict: bool = False
+    lenient: bool = False  # a call is NULL on a row on which Spark raises
 
     def predicate(self, predicate: Predicate) -> pa.BooleanArray:
         result = self._predicate(predicate)
@@ -144,15 +145,8 @@ class _Rows:
                 return self._chain(terms, isinstance(predicate, Or))
             case Not(term):
                 return pc.invert(self._predicate(term))
-            case Compare(operator, left, right):
-                if left.type != right.type:
-                    raise OpaqueError(
-                        f"cannot compare {spark_type_name(left.type)} with {spark_type_name(right.type)}: "
-                        f"{predicate_sql(predicate)}"
-                    )
-                if left.type == pa.null():
-                    left = right = Literal(None, pa.bool_())
-                return COMPARISON_KERNELS[operator](self.term(left), self.term(right))
+            case Compare():
+                return self._comparison(predicate)
             case In(term, values):
                 return in_list(self.term_array(term), values)
             case IsNull(JsonPath(inner, path, function="get_json_object") as found):
@@ -200,14 +194,8 @@ class _Rows:
                 return self._cast(term, self.term(inner), inner.type, data_type)
             case JsonPath(inner, path, _):
                 return self._json(term, self.term_array(inner), path)
-            case Call(name, (argument,), _) if name in SCALAR_FUNCTIONS and name not in self.functions:
-                values = self.term_array(argument)
-                return self._known(term, lambda: SCALAR_FUNCTIONS[name].evaluate(values))
-            case Call(name, (Literal(unit), argument), _) if name == DATE_TRUNC and name not in self.functions:
-                values, zone = self.term_array(argument), datetimes.parse_time_zone(self.context.time_zone)
-                return self._known(term, lambda: date_trunc(unit, values, zone))
-            case Call(name, operands, _) if name in arithmetic.ARITHMETIC_OPERATORS:
-                return self._computed(term, [self.term(operand) for operand in operands])
+            case Call(name) if calls.is_known_call(name, self.functions):
+                return self._known(term, lambda: self._known_call(term))
             case Case():
                 return evaluate_case(term, self, len(self.rows))
             case Call(name, arguments, _):
@@ -248,17 +236,29 @@ class _Rows:
     def at(self, places: npt.NDArray[np.int64]) -> _Rows:
         return replace(self, rows=self.rows.take(pa.array(places)))
 
-    def _computed(self, term: Call, operands: Sequence[_Values]) -> _Values:
-        try:
-            return arithmetic.evaluate_arithmetic(term, operands, self.context.ansi)
-        except SparkWouldRaise as reason:
-            raise OpaqueError(f"Spark raises on {term_sql(term)}: {reason}") from None
+    def _known_call(self, term: Call, approximate: bool = False) -> _Values:
+        operands = [self.term(argument) for argument in term.arguments]
+        return calls.evaluate_known_call(term, operands, len(self.rows), self.context, self.lenient, approximate)
 
-    def _known(self, term: Call, evaluate: Callable[[], pa.Array]) -> pa.Array:
+    def _known(self, term: Call, evaluate: Callable[[], _Values]) -> _Values:
         try:
             return evaluate()
         except NotReproducible as doubt:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None
+        except SparkWouldRaise as reason:
+            raise OpaqueError(f"Spark raises on {term_sql(term)}: {reason}") from None
+
+    def _comparison(self, leaf: Compare) -> _Values:
+        kernel, left, right = COMPARISON_KERNELS[leaf.operator], leaf.left, leaf.right
+        if left.type != right.type:
+            told = f"{spark_type_name(left.type)} with {spark_type_name(right.type)}"
+            raise OpaqueError(f"cannot compare {told}: {predicate_sql(leaf)}")
+        if left.type == pa.null():
+            left = right = Literal(None, pa.bool_())
+        if (call := calls.compared_approximation(leaf)) is None:
+            return kernel(self.term(left), self.term(right))
+        found = self._known(call, lambda: self._known_call(call, approximate=True))
+        return self._known(call, lambda: calls.compare_nearby(call, found, self.term(right), kernel))
 
     def _cast(self, term: Cast, values: _Values, source: pa.DataType, target: pa.DataType) -> _Values:
         if casts_alike(source, target):
@@ -277,8 +277,8 @@ class _Rows:
             distinct = values.dictionary_encode()
             known = distinct.dictionary.to_pylist()
             made = [casts.cast_value(value, source, target, term.mode, self.context) for value in known]
-            if self.strict and term.mode == "ansi" and None in made:
-                raise OpaqueError(f"Spark raises on {term_sql(term)} of {known[made.index(None)]!r}")
+            if self.strict and term.mode == "ansi" and (failed := kernels.failed_values(known, made, target)):
+                raise OpaqueError(f"Spark raises on {term_sql(term)} of {failed[0]!r}")
             return pa.array(made, target).take(distinct.indices)
         except (NotReproducible, OverflowError) as doubt:
             raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {doubt}") from None

@@ -6,7 +6,7 @@ Each takes Arrow arrays or scalars (a scalar stands for the same value on every 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
@@ -43,6 +43,14 @@ def casts_alike(source: pa.DataType, target: pa.DataType) -> bool:
         return bool(target.precision - target.scale >= min(as_decimal(source).precision, 19))  # as many digits as longs
     wide_enough = is_.is_decimal(source) and source.precision - source.scale <= target.precision - target.scale
     return bool(wide_enough and source.scale <= target.scale)
+
+
+def failed_values(values: Sequence[Any], made: Sequence[Any], target: pa.DataType) -> list[Any]:
+    """The values whose cast, of which None was made, raises in an ANSI session; NaN as a decimal is NULL."""
+    pairs = zip(values, made, strict=True)
+    failed = [value for value, each in pairs if each is None and value is not None]
+    to_decimal = is_.is_decimal(target)
+    return [each for each in failed if not (to_decimal and isinstance(each, float) and not math.isfinite(each))]
 
 
 def array_wall_clocks(values: pa.Array, time_zone: tzinfo) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -11,6 +11,8 @@ import pyarrow as pa
 from fuse_index.errors import TermError
 from fuse_index.expressions import types
 from fuse_index.expressions.arithmetic import ARITHMETIC_OPERATORS, arithmetic_type
+from fuse_index.expressions.errors import AnalysisError, NotReproducible, UnsupportedExpression
+from fuse_index.expressions.functions.library import LIBRARY
 from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import (
@@ -21,6 +23,7 @@ from fuse_index.predicate import (
     Column,
     Compare,
     Contains,
+    Context,
     EndsWith,
     In,
     IsNull,
@@ -82,6 +85,8 @@ def decode_term(encoded: Mapping[str, Any], schema: Schema) -> Term:
             return Cast(decode_term(inner, schema), _type(name), mode)
         case {"json": inner, "path": str(path), "type": str(name)}:
             return JsonPath(decode_term(inner, schema), path, _type(name))
+        case {"call": str(called), "arguments": list(arguments), "type": str(name)} if called in LIBRARY:
+            return _rebuilt(called, tuple(decode_term(each, schema) for each in arguments), name)
         case {"call": str(called), "arguments": list(arguments), "type": str(name)}:
             return _checked(Call(called, tuple(decode_term(each, schema) for each in arguments), _type(name)))
         case {"case": list(branches), "else": otherwise}:
@@ -146,7 +151,7 @@ def _checked(term: Call | Case) -> Call | Case:
     match term:
         case Call(name, (left, right), data_type) if name in ARITHMETIC_OPERATORS:
             is_sound = arithmetic_type(name, left.type, right.type) == data_type
-        case Call("-", (operand,), data_type):
+        case Call("-" | "~", (operand,), data_type):
             is_sound = operand.type == data_type
         case Case(branches, otherwise):
             leaves = [leaf for condition, _ in branches for leaf in predicate_leaves(condition)]
@@ -156,6 +161,17 @@ def _checked(term: Call | Case) -> Call | Case:
     if not is_sound:
         raise TermError("its columns have other types by now: drop the index, and create it again")
     return term
+
+
+def _rebuilt(called: str, arguments: Sequence[Term], type_name: str) -> Term:
+    """The call of a function of the library, if it is still of that type. Raises TermError."""
+    try:
+        made = LIBRARY[called].build(arguments, Context())
+    except (AnalysisError, NotReproducible, UnsupportedExpression) as refusal:
+        raise TermError(f"{refusal}: drop the index, and create it again") from refusal
+    if not isinstance(made, Call) or made.arguments != arguments or spark_type_name(made.type) != type_name:
+        raise TermError("its columns have other types by now: drop the index, and create it again")
+    return made
 
 
 def _compares_alike(leaf: Leaf) -> bool:

@@ -95,10 +95,19 @@ def term_sql(shown: Term) -> str:
             return f"variant_get(parse_json({term_sql(inner)}), {_text(path)}, {_text(spark_type_name(data_type))})"
         case JsonPath(inner, path):
             return f"get_json_object({term_sql(inner)}, {_text(path)})"
+        case Call("-" | "~" as sign, (operand,), _):
+            return f"({sign} {term_sql(operand)})"
+        case Call("[]" | "map_value", (whole, key), _):
+            return f"{term_sql(whole)}[{term_sql(key)}]"
+        case Call("plus_interval", (moment, Literal(months), Literal(microseconds)), _):
+            interval = f"{months} MONTH" if months else f"'{Decimal(microseconds).scaleb(-6):f}' SECOND"
+            return f"({term_sql(moment)} + INTERVAL {interval})"
+        case Call("seconds_with_fraction", (moment,), _):
+            return f"extract(SECOND FROM {term_sql(moment)})"
+        case Call("timestampdiff", (Literal(unit), start, end), _):
+            return f"timestampdiff({unit}, {term_sql(start)}, {term_sql(end)})"
         case Call(name, (left, right), _) if not name.isidentifier():
             return f"({term_sql(left)} {name} {term_sql(right)})"
-        case Call("-", (operand,), _):
-            return f"(- {term_sql(operand)})"
         case Case(branches, otherwise):
             whens = (f"WHEN {predicate_sql(condition)} THEN {term_sql(value)}" for condition, value in branches)
             return f"CASE {' '.join(whens)} ELSE {term_sql(otherwise)} END"

@@ -19,9 +19,8 @@ import pyarrow.types as is_
 import xxhash
 
 from fuse_index.errors import DefinitionError, FuseIndexError
-from fuse_index.expressions.arithmetic import depends_on_ansi
+from fuse_index.expressions.calls import session_fields
 from fuse_index.expressions.normalize import normalize
-from fuse_index.expressions.scalar_functions import DATE_TRUNC
 from fuse_index.expressions.serialize import decode_predicate, decode_term, encode_predicate, encode_term
 from fuse_index.expressions.to_sql import term_sql
 from fuse_index.expressions.traversal import called_functions, predicate_terms, terms_of_case
@@ -128,9 +127,9 @@ def session_dependence(term: Term) -> frozenset[str]:
             own = _SESSION if zoned or (is_.is_decimal(value.type) and is_.is_string(kind)) else own
         case JsonPath(value):
             inner = (value,)
-        case Call(name, arguments):
+        case Call(_, arguments):
             inner = arguments
-            own = _SESSION if name == DATE_TRUNC else frozenset({"ansi"} if depends_on_ansi(term) else ())
+            own = session_fields(term)
         case Case(branches, otherwise):
             inner = terms_of_case(branches, otherwise)
     return own.union(*map(session_dependence, inner))

@@ -20,7 +20,7 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import IndexKind, Input, Ranks, Votes
 from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import Column, Context, Predicate, Term
-from fuse_index.sql.parse import parse_aggregate, parse_predicate, parse_term, parse_value
+from fuse_index.sql.parse import parse_aggregate, parse_predicate, parse_term
 from fuse_storage import Schema
 
 DEFINITION_TIMEOUT_SECONDS = 10.0
@@ -79,7 +79,7 @@ def resolve_condition(name: str, kind: IndexKind, options: Any, schema: Schema, 
         raise DefinitionError(
             f"index {name!r} cannot be on some rows only: its kind {kind.name!r} would speak of rows it has not seen"
         )
-    where = parse_predicate(text, schema, engine.context, engine.functions)
+    where = parse_predicate(text, schema, engine.context, engine.functions, kept=True)
     nothing = pa.table([pa.nulls(1, field.type) for field in schema.fields], schema.names)
     judged = sandboxed_call(
         lambda: evaluate(where, nothing, engine.context, engine.functions), DEFINITION_TIMEOUT_SECONDS
@@ -89,13 +89,13 @@ def resolve_condition(name: str, kind: IndexKind, options: Any, schema: Schema, 
     return where
 
 
-def resolve_term(column_or_term: str | Term, schema: Schema, engine: Engine, arithmetic: bool = False) -> Term:
-    """A column by its exact name, or else the text of a term, also of ``arithmetic``. Raises WhereError."""
+def resolve_term(column_or_term: str | Term, schema: Schema, engine: Engine, kept: bool = True) -> Term:
+    """A column by its exact name, or else the text of a term, ``kept`` or not. Raises WhereError."""
     if not isinstance(column_or_term, str):
         return column_or_term
     if column_or_term in schema.names:
         return Column((column_or_term,), schema.find([column_or_term]).type)
-    return (parse_value if arithmetic else parse_term)(column_or_term, schema, engine.context, engine.functions)
+    return parse_term(column_or_term, schema, engine.context, engine.functions, kept)
 
 
 def _text(given: object) -> str:

@@ -7,6 +7,7 @@ Of all functions here: ``schema`` has the columns that the text may name, ``cont
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from fuse_index.aggregates.state import Aggregate
@@ -18,7 +19,7 @@ from fuse_storage import Schema
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
-    from fuse_index.sql.parser import SqlReader
+    from fuse_index.sql.text.parser import SqlReader
 
     Functions = Mapping[str, Function] | Iterable[Function]
 
@@ -28,11 +29,14 @@ _LONG_TEXT = 20_000
 
 
 def parse_predicate(
-    text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()
+    text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = (), kept: bool = False
 ) -> Predicate:
-    """The predicate of a WHERE clause (without the word), normalised, constants folded. Raises WhereError."""
+    """The predicate of a WHERE clause (without the word), normalised, constants folded.
+
+    ``kept``: it is to mean the same whenever it is read, so that it may not ask for the time. Raises WhereError.
+    """
     with collector_paused(len(text) > _LONG_TEXT):
-        reader = _reader(text, schema, context, functions)
+        reader = _reader(text, schema, context, functions, kept)
         return normalize(fold_constants(reader.read_predicate(), context, reader.functions), context)
 
 
@@ -43,29 +47,29 @@ def parse_predicate_as_written(
     return _reader(text, schema, context, functions).read_predicate()
 
 
-def parse_term(text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()) -> Term:
-    """A column, a field of one, a cast, a JSON path or a call of a registered function. Raises WhereError."""
-    return _reader(text, schema, context, functions).read_term()
+def parse_term(
+    text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = (), kept: bool = True
+) -> Term:
+    """A column, or what is computed of some: by operators, CASE, casts and functions. Raises WhereError.
 
-
-def parse_value(text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()) -> Term:
-    """What a column is set to: a term, or what is computed of some, as arithmetic or by CASE. Raises WhereError."""
-    return _reader(text, schema, context, functions, arithmetic=True).read_term()
+    ``kept``: its values are kept, as an index does, so that it may not ask for the time.
+    """
+    return _reader(text, schema, context, functions, kept).read_term()
 
 
 def parse_aggregate(
     text: str, schema: Schema, context: Context = _DEFAULT_CONTEXT, functions: Functions = ()
 ) -> Aggregate:
-    """``count(*)``, or the count, sum, min, max, avg, hll_sketch_agg or hll_union_agg of what ``parse_value`` reads.
+    """``count(*)``, or the count, sum, min, max, avg, hll_sketch_agg or hll_union_agg of what ``parse_term`` reads.
 
     The term is in its canonical form. Raises WhereError.
     """
-    return _reader(text, schema, context, functions, arithmetic=True).read_aggregate()
+    return _reader(text, schema, context, functions, kept=True).read_aggregate()
 
 
-def _reader(text: str, schema: Schema, context: Context, functions: Functions, arithmetic: bool = False) -> SqlReader:
-    from fuse_index.sql.parser import SqlReader
+def _reader(text: str, schema: Schema, context: Context, functions: Functions, kept: bool = False) -> SqlReader:
+    from fuse_index.sql.text.parser import SqlReader
 
     listed = functions.values() if isinstance(functions, Mapping) else functions
     by_name = {name: function for function in listed for name in (function.name.lower(), function.name)}
-    return SqlReader.of(text, schema, context, by_name, arithmetic)
+    return SqlReader.of(text, schema, context, by_name, None if kept else datetime.now(UTC))

@@ -49,6 +49,8 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 """What Spark makes of a letter after a backslash; any other letter is itself."""
 
+_TYPE_FOLLOWS = re.compile(r"(?:\bAS|[:<,])\s*$", re.IGNORECASE)
+"""What stands before a type; after anything else, ``char(65)`` is a call."""
 _REFUSED = {";": "a predicate is one expression: no ';'", "?": "parameters are not supported: write the value"}
 _SUFFIX_TYPES = {"l": pa.int64(), "s": pa.int16(), "y": pa.int8()}
 
@@ -150,7 +152,7 @@ class _Tokenizer:
                 self._mark(Literal(value, pa.binary()), "", match)
             case "suffixed":
                 self._mark(self._checked(suffixed_number, text.lower(), match), "", match)
-            case "sized":
+            case "sized" if _TYPE_FOLLOWS.search(self.text, 0, start):
                 self._write("VARIANT", start)  # parsers take it for STRING, which it is not
             case "refused":
                 raise error_at(self.text, _REFUSED.get(text, f"the text after {text} never ends"), start, start + 1)

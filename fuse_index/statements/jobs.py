@@ -132,7 +132,7 @@ class StatementJobsMixin(TableHandle):
         if callable(value):
             return lambda rows: value(rows)
         if isinstance(value, str):
-            term = resolve_term(value, schema, self.engine, arithmetic=True)
+            term = resolve_term(value, schema, self.engine, kept=False)
             return lambda rows: evaluate_term(term, rows, self.context, self.host.functions, strict=True)
         kind = schema.find([name]).type
         try:

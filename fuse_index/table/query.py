@@ -160,7 +160,7 @@ class QueryMixin(ReadMixin):
         if repeated := [text for index, text in enumerate(texts) if text in texts[:index]]:
             raise InputError(f"{repeated[0]!r} is asked for twice: name it once")
         schema, functions = self.snapshot.schema, self.host.functions
-        groups = tuple(resolve_term(text, schema, self.engine) for text in group_by)
+        groups = tuple(resolve_term(text, schema, self.engine, kept=False) for text in group_by)
         aggregation = Aggregation(
             groups, tuple(parse_aggregate(text, schema, self.context, functions) for text in aggregates)
         )

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from fuse_index.errors import OpaqueError, WhereError
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.predicate import Context
-from fuse_index.sql.parse import parse_value
+from fuse_index.sql.parse import parse_term
 from fuse_storage import Schema
 
 pytestmark = pytest.mark.any_spark
@@ -54,7 +54,7 @@ def test_numbers_of_all_types(spark: SparkSession, ansi: bool) -> None:
     theirs = spark.createDataFrame(rows).selectExpr(*(f"{text} AS c{n}" for n, text in enumerate(texts))).toArrow()
 
     for text, column in zip(texts, theirs.columns, strict=True):
-        ours = evaluate_term(parse_value(text, schema, context), rows, context)
+        ours = evaluate_term(parse_term(text, schema, context), rows, context)
         assert ours.type == column.type, text
         assert str(ours.to_pylist()) == str(column.to_pylist()), text
 
@@ -69,7 +69,7 @@ def test_what_spark_raises_on_is_refused(spark: SparkSession, text: str) -> None
     with pytest.raises(PySparkException):
         spark.createDataFrame(rows).selectExpr(text).toArrow()
     with pytest.raises(OpaqueError, match="Spark raises on"):
-        evaluate_term(parse_value(text, Schema.create(rows.schema), context), rows, context)
+        evaluate_term(parse_term(text, Schema.create(rows.schema), context), rows, context)
 
 
 DECIMALS = {
@@ -127,7 +127,7 @@ def test_decimals_of_all_sizes(spark: SparkSession, ansi: bool) -> None:
     known = {}
     for text in (*DECIMAL_TEXTS, *DECIMAL_MIXED):
         with suppress(WhereError):
-            known[text] = parse_value(text, schema, context)
+            known[text] = parse_term(text, schema, context)
 
     theirs = spark.createDataFrame(rows).selectExpr(*(f"{text} AS x{n}" for n, text in enumerate(known))).toArrow()
 
@@ -159,7 +159,7 @@ CASES = [
 def test_only_what_rows_come_to_is_evaluated(spark: SparkSession, ansi: bool, text: str) -> None:
     rows = _decimal_pairs(largest=False)
     context = Context("UTC", ansi)
-    term = parse_value(text, Schema.create(rows.schema), context)
+    term = parse_term(text, Schema.create(rows.schema), context)
 
     theirs = spark.createDataFrame(rows).selectExpr(f"{text} AS x").toArrow().column("x")
 
@@ -175,7 +175,7 @@ def test_decimals_on_which_spark_raises_are_refused(spark: SparkSession, text: s
     with pytest.raises(PySparkException):
         spark.createDataFrame(rows).selectExpr(text).toArrow()
     with pytest.raises(OpaqueError, match="Spark raises on"):
-        evaluate_term(parse_value(text, Schema.create(rows.schema)), rows)
+        evaluate_term(parse_term(text, Schema.create(rows.schema)), rows)
 
 
 @pytest.mark.parametrize(
@@ -195,4 +195,4 @@ def test_decimals_on_which_spark_raises_are_refused(spark: SparkSession, text: s
 )
 def test_what_is_not_known_is_refused_by_name(text: str, says: str) -> None:
     with pytest.raises(WhereError, match=says):
-        parse_value(text, Schema.create(_decimal_pairs(largest=False).schema))
+        parse_term(text, Schema.create(_decimal_pairs(largest=False).schema))

@@ -8,7 +8,7 @@ import pytest
 from fuse_index.expressions.canonical import canonical_term
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.predicate import Context
-from fuse_index.sql.parse import parse_value
+from fuse_index.sql.parse import parse_term
 from fuse_storage import Schema
 
 ROWS = pa.table(
@@ -50,7 +50,7 @@ UNLIKE = ["n + m - 1", "n + (m - 1)", "n - m", "m - n", "p - q", "q - p", "d / 2
 
 
 def form(text):
-    return canonical_term(parse_value(text, SCHEMA, CONTEXT), CONTEXT)
+    return canonical_term(parse_term(text, SCHEMA, CONTEXT), CONTEXT)
 
 
 @pytest.mark.parametrize("texts", ALIKE, ids=lambda texts: texts[0])
@@ -66,7 +66,7 @@ def test_what_does_not_has_others():
 
 @pytest.mark.parametrize("text", [*(text for texts in ALIKE for text in texts), *UNLIKE])
 def test_no_value_and_no_type_is_another(text):
-    written = parse_value(text, SCHEMA, CONTEXT)
+    written = parse_term(text, SCHEMA, CONTEXT)
 
     expected, found = evaluate_term(written, ROWS), evaluate_term(form(text), ROWS)
 

@@ -31,8 +31,7 @@ CONSTANTS = [
 
 def tree(text):
     """What Spark sends of a mark: a reader of our own for the little SQL that marks are made of."""
-    (found,) = [parse_predicate(text.replace("coalesce(", "(").replace(", false) IN", ") IN"), SCHEMA)]
-    assert isinstance(found, Opaque), "a mark must not be understood as anything plainer"
+    assert isinstance(parse_predicate(text, SCHEMA), In), "a mark is one leaf, and nothing plainer"
     operands = [
         part.strip("() ")
         for part in text.partition(" IN ")[0].removeprefix("coalesce").removesuffix(", false)").split(" OR ")

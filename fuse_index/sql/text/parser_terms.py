@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,13 +21,11 @@ from fuse_index.expressions import coercion, types
 from fuse_index.expressions.canonical import canonical_term
 from fuse_index.expressions.constant_folding import fold_term
 from fuse_index.expressions.errors import AnalysisError, UnsupportedExpression
-from fuse_index.expressions.function import build_call
-from fuse_index.expressions.scalar_functions import DATE_TRUNC, DATE_TRUNC_UNITS, FUNCTION_SYNONYMS, SCALAR_FUNCTIONS
 from fuse_index.expressions.types import spark_type_name
-from fuse_index.predicate import Call, CastMode, Column, Context, JsonPath, Literal, Operator, Term
-from fuse_index.sql.dialect import SPARK_CONDITIONS
+from fuse_index.predicate import CastMode, Column, Context, Literal, Operator, Term
+from fuse_index.sql.text.dialect import SPARK_CONDITIONS
 from fuse_index.sql.tokenizer import TokenizedSql, number_literal
-from fuse_storage import SPARK_TYPES_BY_NAME, Schema, SchemaError
+from fuse_storage import Schema, SchemaError
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 SqlNode = Any
 """A node of the parser's tree; its versions differ in what they call the class."""
 
-_TIMESTAMP = pa.timestamp("us", "UTC")
 _KNOWN_AGGREGATES = (
     "known are count(*), and count, sum, min, max, avg, hll_sketch_agg and hll_union_agg of a term, without "
     "DISTINCT, FILTER or OVER"
@@ -49,19 +47,31 @@ COMPARISON_OPERATORS: Mapping[type[Any], Operator] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-ARITHMETIC_NODES: Mapping[type[Any], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.DPipe: "||"}
+ARITHMETIC_NODES: Mapping[type[Any], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.DPipe: "||",
+    exp.Mod: "%",
+    exp.IntDiv: "div",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+}
+_BINARY_NODES = (exp.And, exp.Or, exp.Is, exp.Escape, exp.Dot, exp.NullSafeNEQ, exp.RegexpLike, exp.Extract)
+_UNARY_NODES = (exp.Not, exp.Paren, exp.Neg, exp.Boolean, exp.DataTypeParam, exp.BitwiseNot, exp.Any, exp.All)
 _UNDERSTOOD_PARTS: Mapping[type[Any], frozenset[str]] = {
-    **dict.fromkeys(
-        (exp.And, exp.Or, exp.Is, exp.Escape, exp.Dot, exp.NullSafeNEQ, *COMPARISON_OPERATORS),
-        frozenset(["this", "expression"]),
-    ),
-    **dict.fromkeys((exp.Not, exp.Paren, exp.Neg, exp.Boolean, exp.DataTypeParam), frozenset(["this"])),
-    **dict.fromkeys((exp.In, exp.Anonymous), frozenset(["this", "expressions"])),
+    **dict.fromkeys((*_BINARY_NODES, *COMPARISON_OPERATORS), frozenset(["this", "expression"])),
+    **dict.fromkeys(_UNARY_NODES, frozenset(["this"])),
+    **dict.fromkeys((exp.In, exp.Anonymous, exp.Bracket), frozenset(["this", "expressions"])),
     **dict.fromkeys((exp.Cast, exp.TryCast), frozenset(["this", "to", "safe"])),
     **dict.fromkeys(
         ARITHMETIC_NODES, frozenset(["this", "expression", "typed", "safe"])
     ),  # the latter say how Spark divides and joins
-    exp.Like: frozenset(["this", "expression", "negate"]),
+    **dict.fromkeys((exp.Like, exp.ILike), frozenset(["this", "expression", "negate"])),
     exp.Between: frozenset(["this", "low", "high"]),
     exp.Column: frozenset(["this", "table", "db", "catalog"]),
     exp.DataType: frozenset(["this", "expressions", "nested"]),
@@ -69,6 +79,10 @@ _UNDERSTOOD_PARTS: Mapping[type[Any], frozenset[str]] = {
     exp.Null: frozenset(),
     exp.Case: frozenset(["this", "ifs", "default"]),
     exp.If: frozenset(["this", "true"]),
+    exp.Interval: frozenset(["this", "unit"]),
+    exp.Tuple: frozenset(["expressions"]),
+    exp.CurrentDate: frozenset(),
+    exp.CurrentTimestamp: frozenset(),
 }
 """The nodes that are understood, with all that is understood of them: a node that says more is not."""
 _TYPED_LITERALS = {
@@ -79,8 +93,6 @@ _TYPED_LITERALS = {
 }
 _EMPTY_SIZE = re.compile(r"(?:\bAS|::)\s*\w+\s*\(\s*\)", re.IGNORECASE)
 """A parser passes over the parentheses of ``CAST(c AS INT())``, which Spark refuses."""
-_CAST_FUNCTIONS = frozenset(SPARK_TYPES_BY_NAME.keys() | {"decimal"})
-"""Functions that are casts, named after their type."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +103,8 @@ class SqlTermReader:
     schema: Schema
     context: Context
     functions: Mapping[str, Function]
-    arithmetic: bool = False
+    moment: datetime | None = None
+    """What ``now()`` is, in UTC; None where a text must not depend on when it is read."""
 
     def term(self, node: SqlNode) -> Term:
         if has_unknown_parts(node):
@@ -113,8 +126,6 @@ class SqlTermReader:
                 raise AnalysisError("parameters are not supported: write the value")
             case exp.Cast():
                 return self._cast(node)
-            case exp.Anonymous():
-                return self._function(node)
             case _:
                 raise UnsupportedExpression(self.original_text(node))
 
@@ -224,42 +235,6 @@ class SqlTermReader:
 
     def call(self, node: exp.Anonymous) -> tuple[str, list[SqlNode]]:
         return str(node.this).lower(), node.expressions
-
-    def _function(self, node: exp.Anonymous) -> Term:
-        name, arguments = self.call(node)
-        if (function := self.functions.get(name)) is not None:
-            return build_call(function, [self.folded(argument) for argument in arguments], self.context)
-        if name in _CAST_FUNCTIONS and len(arguments) == 1:
-            data_type = types.type_from_spark_name(name)
-            return coercion.coerce_term(self.term(arguments[0]), data_type, self.context)
-        if (found := FUNCTION_SYNONYMS.get(name, name)) in SCALAR_FUNCTIONS and len(arguments) == 1:
-            return self._scalar(found, self.term(arguments[0]))
-        if name == DATE_TRUNC and len(arguments) == 2:
-            return self._date_trunc(self.constant(arguments[0], "the unit of date_trunc"), self.term(arguments[1]))
-        if name == "get_json_object" and len(arguments) == 2:
-            return JsonPath(self.text(arguments[0]), self.constant(arguments[1], "a path"))
-        raise UnsupportedExpression(f"function {name!r}")
-
-    def _scalar(self, name: str, argument: Term) -> Call:
-        if pa.types.is_nested(argument.type) or argument.type == pa.binary():
-            raise UnsupportedExpression(f"{name} of {spark_type_name(argument.type)}")
-        return Call(
-            name,
-            (coercion.coerce_term(argument, SCALAR_FUNCTIONS[name].argument_type, self.context),),
-            SCALAR_FUNCTIONS[name].result_type,
-        )
-
-    def _date_trunc(self, unit: str, argument: Term) -> Call:
-        found = DATE_TRUNC_UNITS.get(unit.upper())
-        if found is None:
-            raise UnsupportedExpression(
-                f"date_trunc knows no unit {unit!r}: use one of {', '.join(sorted(set(DATE_TRUNC_UNITS.values())))}"
-            )
-        return Call(
-            DATE_TRUNC,
-            (Literal(found, pa.string()), coercion.coerce_term(argument, _TIMESTAMP, self.context)),
-            _TIMESTAMP,
-        )
 
     # --- places -----------------------------------------------------------------------------------------------
 

@@ -7,9 +7,11 @@ not of the grammar of conditions is a name.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
-from sqlglot import TokenType
+from sqlglot import TokenType, exp
 from sqlglot.dialects.spark import Spark
 
 _GRAMMAR_WORDS = """
@@ -25,6 +27,39 @@ _TYPE_AND_UNIT_WORDS = """
     current_time current_timestamp current_user localtimestamp
 """
 _KEYWORDS = frozenset(f"{_GRAMMAR_WORDS} {_TYPE_AND_UNIT_WORDS}".split())
+
+
+def _call(name: str, arguments: list[Any]) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=arguments)
+
+
+def _parse_arguments(parser: Any, name: str, words: Sequence[str]) -> exp.Anonymous:
+    """Arguments between commas, or between words: ``substring(name FROM 2 FOR 3)``."""
+    arguments = parser._parse_csv(parser._parse_disjunction)  # noqa: SLF001  # a parser is extended so
+    for word in words:
+        if parser._match_text_seq(word):  # noqa: SLF001
+            arguments.append(parser._parse_disjunction())  # noqa: SLF001
+    return _call(name, arguments)
+
+
+def _parse_trim(parser: Any) -> exp.Anonymous:
+    """``trim(name)``, and ``trim(BOTH 'x' FROM name)``."""
+    side = parser._prev.text.upper() if parser._match_texts(_TRIMS) else "BOTH"  # noqa: SLF001
+    if parser._match_text_seq("FROM"):  # noqa: SLF001
+        return _call(_TRIMS[side], [parser._parse_disjunction()])  # noqa: SLF001
+    arguments = parser._parse_csv(parser._parse_disjunction)  # noqa: SLF001
+    if parser._match_text_seq("FROM"):  # noqa: SLF001
+        arguments.insert(0, parser._parse_disjunction())  # noqa: SLF001
+        return _call(_TRIMS[side], arguments)
+    return _call("trim", arguments)
+
+
+_TRIMS = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+_WORDS_BETWEEN_ARGUMENTS = {
+    "SUBSTRING": ("FROM", "FOR"),
+    "SUBSTR": ("FROM", "FOR"),
+    "OVERLAY": ("PLACING", "FROM", "FOR"),
+}
 
 
 def _is_known(keyword: str) -> bool:
@@ -46,7 +81,18 @@ class SparkConditions(Spark):
     class Parser(Spark.Parser):  # type: ignore[valid-type, misc]
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            name: Spark.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT")
+            **{name: Spark.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT")},
+            **{
+                name: partial(_parse_arguments, name=name.lower(), words=words)
+                for name, words in _WORDS_BETWEEN_ARGUMENTS.items()
+            },
+            "TRIM": _parse_trim,
+        }
+        TERM: ClassVar[dict[TokenType, Any]] = {
+            TokenType.PLUS: exp.Add,
+            TokenType.DASH: exp.Sub,
+            TokenType.DPIPE: exp.DPipe,
+            TokenType.COLLATE: exp.Collate,
         }
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             name: Spark.Parser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")

@@ -1,4 +1,4 @@
-"""The Spark SQL that people type, as predicates.
+"""Texts of Spark SQL that people type, as predicates, terms and aggregates.
 
 What is well-formed but not understood becomes Opaque, which never prunes; a column that does not exist, a literal that
 is none, a comparison that Spark refuses, and bad syntax raise WhereError, which shows the place.
@@ -6,10 +6,10 @@ is none, a comparison that Spark refuses, and bad syntax raise WhereError, which
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,35 +18,22 @@ from sqlglot import exp
 
 from fuse_index.aggregates.state import Aggregate, Aggregation
 from fuse_index.errors import WhereError
-from fuse_index.expressions import coercion
-from fuse_index.expressions.constant_folding import fold_term
 from fuse_index.expressions.depth import check_condition_depth
 from fuse_index.expressions.errors import AnalysisError, NotReproducible, UnsupportedAggregate, UnsupportedExpression
-from fuse_index.expressions.like import LikePattern
-from fuse_index.expressions.types import spark_type_name
 from fuse_index.predicate import (
     And,
-    Call,
-    Compare,
-    Contains,
     Context,
-    EndsWith,
-    In,
-    IsNull,
-    Like,
     Literal,
     Not,
     Opaque,
-    Operator,
     Or,
     Predicate,
-    StartsWith,
     Term,
 )
 from fuse_index.reasons import Reason
-from fuse_index.sql.dialect import SPARK_CONDITIONS
-from fuse_index.sql.parser_terms import COMPARISON_OPERATORS, SqlNode, has_unknown_parts
-from fuse_index.sql.parser_values import SqlValueReader
+from fuse_index.sql.text.dialect import SPARK_CONDITIONS
+from fuse_index.sql.text.parser_conditions import SqlConditionReader
+from fuse_index.sql.text.parser_terms import SqlNode, has_unknown_parts
 from fuse_index.sql.tokenizer import TokenizedSql
 from fuse_storage import Schema
 
@@ -80,15 +67,20 @@ def _text_depth(text: str) -> int:
     return deepest
 
 
-class SqlReader(SqlValueReader):
+class SqlReader(SqlConditionReader):
     """Reads one text: a predicate, a term or an aggregate."""
 
     @classmethod
     def of(
-        cls, text: str, schema: Schema, context: Context, functions: Mapping[str, Function], arithmetic: bool
+        cls,
+        text: str,
+        schema: Schema,
+        context: Context,
+        functions: Mapping[str, Function],
+        moment: datetime | None = None,
     ) -> SqlReader:
         """A reader of this text; ``functions`` by their names, as they are and in lower case. Raises WhereError."""
-        return cls(TokenizedSql.tokenize(text), schema, context, functions, arithmetic)
+        return cls(TokenizedSql.tokenize(text), schema, context, functions, moment)
 
     def read_predicate(self) -> Predicate:
         """The predicate that the text is, with the casts that Spark adds. Raises WhereError."""
@@ -167,116 +159,20 @@ class SqlReader(SqlValueReader):
             case exp.Not():
                 return Not(self.predicate(node.this))
         try:
-            return self._leaf(node)
+            self.check_levels(node)
+            return self.leaf(node)
         except UnsupportedExpression as unknown:
-            return self._opaque(node, unknown.reason)
-        except NotReproducible:
-            return self._opaque(node, Reason.LEAF_UNSUPPORTED)
+            return self._opaque(node, unknown.reason, str(unknown))
+        except NotReproducible as unsure:
+            return self._opaque(node, Reason.LEAF_UNSUPPORTED, str(unsure))
         except AnalysisError as refusal:
             raise self.error_at(str(refusal), node) from None
 
-    def _leaf(self, node: SqlNode) -> Predicate:
-        match node:
-            case exp.Between():
-                low = self._compare(">=", node.this, node.args["low"])
-                high = self._compare("<=", node.this, node.args["high"])
-                return And((low, high))
-            case exp.NullSafeNEQ():
-                return Not(self._compare("<=>", node.this, node.expression))
-            case exp.Is():
-                return self._is(node)
-            case exp.In():
-                return self._in(node)
-            case exp.Escape() if isinstance(node.this, exp.Like) and not has_unknown_parts(node.this):
-                return self._like(node.this, self.constant(node.expression, "ESCAPE"))
-            case exp.Like():
-                return self._like(node, "\\")
-            case exp.Anonymous() if (found := self._boolean_function(node)) is not None:
-                return found
-            case exp.Null():
-                return Compare("=", Literal(None, pa.bool_()), _TRUE)
-            case _ if type(node) in COMPARISON_OPERATORS:
-                return self._compare(COMPARISON_OPERATORS[type(node)], node.this, node.expression)
-            case _:
-                return self._truth(node)
-
-    def _truth(self, node: SqlNode) -> Predicate:
-        """A term that is itself a condition: a boolean column, a literal, a call."""
-        term = self.term(node)
-        if isinstance(term, Call) and term.type == pa.bool_():
-            return term
-        if term.type != pa.bool_():
-            raise AnalysisError(f"a predicate is boolean, and this is {spark_type_name(term.type)}")
-        return Compare("=", term, _TRUE)
-
-    def _compare(self, operator: Operator, left: SqlNode, right: SqlNode) -> Compare:
-        sides = coercion.coerce_comparison(operator, self.term(left), self.term(right), self.context)
-        if pa.types.is_nested(sides[0].type):
-            raise UnsupportedExpression(f"comparing values of type {spark_type_name(sides[0].type)}")
-        return Compare(operator, *sides)
-
-    def _is(self, node: exp.Is) -> Predicate:
-        if isinstance(node.expression, exp.Null):
-            return IsNull(self.term(node.this))
-        if isinstance(node.expression, exp.Boolean):
-            term = self.term(node.this)
-            if term.type == pa.bool_():
-                return Compare("<=>", term, Literal(bool(node.expression.this), pa.bool_()))
-        raise UnsupportedExpression("IS with anything but NULL, TRUE or FALSE")
-
-    def _in(self, node: exp.In) -> Predicate:
-        values = self._listed(node.expressions) or [self.folded(value) for value in node.expressions]
-        if not values or not all(isinstance(value, Literal) for value in values):
-            raise UnsupportedExpression("IN with anything but literals")
-        return In(
-            *coercion.coerce_in_list(
-                self.term(node.this), [value for value in values if isinstance(value, Literal)], self.context
-            )
-        )
-
-    def _listed(self, nodes: list[SqlNode]) -> Sequence[Term]:
-        """The literals of a long list, for which there is one mark."""
-        is_mark = len(nodes) == 1 and isinstance(nodes[0], exp.Literal) and nodes[0].is_string
-        mark = self.tokens.find_mark(nodes[0].this) if is_mark else None
-        return mark.listed if mark else ()
-
-    def _like(self, node: SqlNode, escape: str) -> Predicate:
-        text = self.text(node.this)
-        pattern = fold_term(self.text(node.expression), self.context, self.functions)
-        if len(escape) != 1:
-            raise AnalysisError(f"ESCAPE takes one character, not {escape!r}")
-        if isinstance(pattern, Literal) and pattern.value is not None:
-            try:
-                LikePattern.parse(pattern.value, escape)
-            except ValueError as refusal:
-                raise AnalysisError(str(refusal)) from None
-        found = Like(text, pattern, escape)
-        return Not(found) if node.args.get("negate") else found
-
-    def _boolean_function(self, node: exp.Anonymous) -> Predicate | None:
-        name, arguments = self.call(node)
-        match name, arguments:
-            case ("startswith", [a, b]):
-                return StartsWith(*self.texts(a, b))
-            case ("endswith", [a, b]):
-                return EndsWith(*self.texts(a, b))
-            case ("contains", [a, b]):
-                return Contains(*self.texts(a, b))
-            case ("like", [a, b]):
-                return self._like(exp.Like(this=a, expression=b), "\\")
-            case ("isnull", [a]):
-                return IsNull(self.term(a))
-            case ("isnotnull", [a]):
-                return Not(IsNull(self.term(a)))
-            case ("isnan", [a]) if pa.types.is_floating((term := self.term(a)).type):
-                return Compare("<=>", term, Literal(math.nan, term.type))
-            case _:
-                return None
-
-    def _opaque(self, node: SqlNode, reason: Reason) -> Opaque:
+    def _opaque(self, node: SqlNode, reason: Reason, why: str = "") -> Opaque:
         if not node.find(exp.Lambda, exp.Query):
             columns = (column for column in node.find_all(exp.Column) if not column.find_ancestor(exp.DataType))
             for column in columns:
                 with suppress(UnsupportedExpression):
                     self.column(column)
-        return Opaque(self.original_text(node), reason)
+        text = self.original_text(node)
+        return Opaque(text, reason, "" if why == text else why)
