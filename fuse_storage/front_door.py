@@ -24,7 +24,8 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         if not sources:
             sources.update(_imported_names(package))
         if name not in sources:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            module = sys.modules[package]  # by which Python names near ones
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
         value = getattr(import_module(sources[name]), name)
         setattr(sys.modules[package], name, value)  # the next time nobody asks here
         return value

@@ -247,6 +247,19 @@ def missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
         return NotFound(TableUrl(store.url) + f" has no branch {chain.name!r}{did_you_mean(chain.name, branches)}")
     strange = (listed.key for listed in store.list() if not listed.key.startswith(TABLE_PREFIXES))
     other = next((key for key in strange if not _is_clutter(key)), None)
+    if other is not None and other.startswith("_catalog/"):
+        return NotFound(
+            TableUrl(store.url)
+            + " is a warehouse, and no table: open one by its name, "
+            + Advice.call("catalog", store.url)
+            + ".load_table(…)"
+        )
+    if other is not None and other.rpartition(".")[2] == "parquet":
+        return NotFound(
+            TableUrl(store.url)
+            + f" is no table: it holds files of others, such as {other!r}; to read and index those as they are, attach "
+            "them: " + Advice.call("attach", store.url, ...)
+        )
     if other is not None:
         return NotFound(TableUrl(store.url) + f" is no table of this kind: it holds other files, such as {other!r}")
     if next(iter(store.list("_ss")), None) is not None:

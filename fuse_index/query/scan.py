@@ -137,7 +137,10 @@ class Scan:
             >>> table.scan("id > 1").to_pandas().shape
             (1, 1)
         """
-        return self.to_arrow().to_pandas()
+        try:
+            return self.to_arrow().to_pandas()
+        except ModuleNotFoundError as missing:
+            raise InputError("rows for pandas need it: pip install 'pandas<3'") from missing
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Stream the rows, block after block, in the memory of a few blocks.
@@ -221,6 +224,8 @@ class Scan:
             import duckdb
         except ImportError as missing:
             raise InputError("rows for DuckDB need it: pip install duckdb") from missing
+        if connection is not None and not isinstance(connection, duckdb.DuckDBPyConnection):
+            raise InputError(f"connection={connection!r}: give a connection of DuckDB, or leave it out")
         relation: duckdb.DuckDBPyRelation = (connection or duckdb).from_arrow(self.to_dataset())
         return relation
 

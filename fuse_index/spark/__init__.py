@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from fuse_index.spark.lakes.use import use
     from fuse_index.spark.session import FallbackWarning, read, search
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    _load, __dir__ = lazy_names(__name__)
+
+    def __getattr__(name: str) -> object:
+        try:
+            return _load(name)
+        except ModuleNotFoundError as missing:
+            if str(missing.name).partition(".")[0] not in ("pyspark", "py4j"):
+                raise
+            told = "fuse_index.spark needs PySpark: pip install 'pyspark>=4.0.1' 'pandas<3'"
+            raise ModuleNotFoundError(told, name=missing.name) from missing
+
 
 __all__ = [
     "Explanations",

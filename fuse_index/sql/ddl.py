@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 from fuse_index.errors import WhereError
 from fuse_index.expressions import types
 from fuse_index.sql.tokenizer import error_at, unescape_string
+from fuse_storage import SPARK_TYPES_BY_NAME
 
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|('(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")|(\w+)|(.))", re.DOTALL)
 
@@ -23,6 +25,20 @@ def parse_schema(ddl: str) -> pa.Schema:
     fields = reader.fields(colon=False)
     reader.expect("")
     return pa.schema(fields)
+
+
+_TYPE_WORDS = (*SPARK_TYPES_BY_NAME, "decimal", "struct", "array", "map")
+_CLAUSES = {
+    "PRIMARY": "name the columns of the key beside them, primary_key=['id']",
+    "DEFAULT": "set it afterwards, table.set_default('column', value)",
+    "CHECK": "rows are not checked when they are written",
+    "CONSTRAINT": "only NOT NULL is checked, which is written after the type",
+    "GENERATED": "compute the values before they are written",
+    "UNIQUE": "only a primary key holds rows apart, primary_key=['id']",
+    "REFERENCES": "no table knows of another",
+    "FOREIGN": "no table knows of another",
+}
+"""Clauses that other databases have behind a column's type, and what there is here in their place."""
 
 
 @dataclass
@@ -67,6 +83,7 @@ class _Reader:
     def field(self, colon: bool) -> pa.Field:
         if not re.fullmatch(r"`.+`|\w+", self.word, re.DOTALL):
             raise self.error("expected the name of a column")
+        self.refuse_clause(constraint=True)
         name = self.take()
         name = name[1:-1].replace("``", "`") if name[0] == "`" else name
         if colon:
@@ -78,7 +95,17 @@ class _Reader:
         if not nullable:
             self.expect("NULL")
         metadata = {"comment": self.text()} if self.skip("COMMENT") else None
+        self.refuse_clause()
         return pa.field(name, data_type, nullable, metadata)
+
+    def refuse_clause(self, constraint: bool = False) -> None:
+        """Raise WhereError for a clause of other databases here, which says what there is in its place."""
+        word = self.word.upper()
+        following = self.tokens[self.at + 1][0].strip().upper() if self.at + 1 < len(self.tokens) else ""
+        is_type = following in ("", ",", ":") or types.type_from_spark_name(following) is not None
+        is_type = is_type or following in ("STRUCT", "ARRAY", "MAP", "DECIMAL")
+        if word in _CLAUSES and not (constraint and is_type):  # a column may be called so
+            raise self.error(f"{word} is no part of a column here: {_CLAUSES[word]}")
 
     def text(self) -> str:
         if self.word[:1] not in ("'", '"'):
@@ -120,5 +147,7 @@ class _Reader:
         data_type = types.type_from_spark_name(name)
         if data_type is None or data_type == pa.null():
             self.at = start
-            raise self.error(f"no column can have the type {name!r}" if name else "expected a type")
+            near = difflib.get_close_matches(name.lower(), _TYPE_WORDS, n=1, cutoff=0.6)
+            hint = f"; did you mean {near[0].upper()}?" if near and name else ""
+            raise self.error(f"no column can have the type {name!r}{hint}" if name else "expected a type")
         return data_type

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_index.errors import InputError
+from fuse_index.errors import InputError, WhereError
 from fuse_index.export.keep_up import merge_columns
 from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.handle import TableHandle
@@ -24,8 +24,8 @@ from fuse_index.operations.dml_job import MAX_REPLANS, DmlJob
 from fuse_index.operations.merge_clauses import MergeClauses, MergeClauseSpec
 from fuse_index.operations.merge_match import KeyValues, MergeSpec, merge_source_schema
 from fuse_index.operations.row_edits import DeleteRows, RowCondition, UpdateRows
-from fuse_index.predicate import Predicate
-from fuse_storage import Advice
+from fuse_index.predicate import Predicate, Term
+from fuse_storage import Advice, Schema
 
 
 class StatementJobsMixin(TableHandle):
@@ -125,6 +125,16 @@ class StatementJobsMixin(TableHandle):
         builders = index_builders(self.snapshot, self.host)
         return DmlJob(operation, self.stored, builders, condition, task_count=task_count, replans=MAX_REPLANS)
 
+    def _value(self, text: str, schema: Schema) -> Term:
+        """The term that a column is set to. Raises WhereError, which asks about a quote that may be missing."""
+        try:
+            return resolve_term(text, schema, self.engine, kept=False)
+        except WhereError as refusal:
+            if not text.isidentifier():
+                raise
+            message, _, place = str(refusal).partition("\n")
+            raise WhereError(f"{message} Is there a quote missing: '{text}'?\n{place}") from None
+
     def _setter(self, name: str, value: Any) -> Callable[[pa.Table], Any]:
         """From matching rows to their new values."""
         if name not in (schema := self.snapshot.schema).names:
@@ -132,7 +142,7 @@ class StatementJobsMixin(TableHandle):
         if callable(value):
             return lambda rows: value(rows)
         if isinstance(value, str):
-            term = resolve_term(value, schema, self.engine, kept=False)
+            term = self._value(value, schema)
             return lambda rows: evaluate_term(term, rows, self.context, self.host.functions, strict=True)
         kind = schema.find([name]).type
         try:

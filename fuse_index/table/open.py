@@ -17,7 +17,7 @@ from fuse_index.sources.formats import open_source
 from fuse_index.sources.sync import attach_source
 from fuse_index.table.arguments import check_arguments, table_key
 from fuse_index.table.table import Table
-from fuse_storage import Recovery
+from fuse_storage import NotFound, Recovery
 
 
 @check_arguments
@@ -201,6 +201,9 @@ def open_table(
         >>> fuse.open_table("memory://open").count(), fuse.open_table("memory://open", at="empty").count()
         (1, 0)
     """
+    if isinstance(url, str) and "#" in url:
+        place, _, name = url.partition("#")
+        raise NotFound(f"{url!r} names a table of a warehouse: say catalog({place!r}).load_table({name!r})")
     source = storage.ReadOnlyStore(storage.open_store(check_url(url), options)) if read_only else check_url(url)
     stored = storage.StoredTable.open(source, branch=branch, at=at, options=options, version=version)
     pinned = at is not None or version is not None or not tail

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 class ReadMixin(TableHandle):
     """The part of ``fuse_index.Table`` that reads rows."""
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """All rows, as DuckDB, Polars and Arrow read a stream."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
     def scan(
         self,
         where: str | Predicate | None = None,

@@ -11,8 +11,14 @@ Every test of every protocol that the kind has is then collected: small worlds a
 vote is judged by the oracle, after the NULLs were added by the engine's own code.
 """
 
-from fuse_index.testing.function_tests import FunctionTests
-from fuse_index.testing.suite import IndexTests
-from fuse_index.testing.worlds.small_worlds import Samples
+try:
+    from fuse_index.testing.function_tests import FunctionTests
+    from fuse_index.testing.suite import IndexTests
+    from fuse_index.testing.worlds.small_worlds import Samples
+except ModuleNotFoundError as missing:
+    if missing.name not in ("pytest", "hypothesis"):
+        raise
+    told = "fuse_index.testing needs pytest and hypothesis: pip install pytest hypothesis"
+    raise ModuleNotFoundError(told, name=missing.name) from missing
 
 __all__ = ["FunctionTests", "IndexTests", "Samples"]

@@ -107,7 +107,9 @@ class CatalogState:
         if self.dropped_as(identifier):
             raise NotFound(f"there is no table {name!r}: it was dropped; undrop it, or create it anew")
         names = [table.identifier[-1] for table in self.tables_in(identifier[:-1])]
-        raise NotFound(f"there is no table {name!r}{did_you_mean(identifier[-1], names)}")
+        elsewhere = [join_identifier(each.identifier) for each in self.tables.values() if _ends_alike(each, identifier)]
+        hint = f"; did you mean {sorted(elsewhere)}?" if elsewhere else did_you_mean(identifier[-1], names)
+        raise NotFound(f"there is no table {name!r}{hint}")
 
     def find_namespace(self, identifier: Identifier) -> Namespace:
         """The namespace, of which the outermost has no name and is always there. Raises NotFound naming near names."""
@@ -274,3 +276,8 @@ class CatalogState:
 def _updated(properties: Mapping[str, str], action: UpdateNamespace | UpdateTable) -> dict[str, str]:
     kept = {name: value for name, value in properties.items() if name not in action.removals}
     return {**kept, **action.updates}
+
+
+def _ends_alike(table: CatalogTable, identifier: Identifier) -> bool:
+    """Whether a table has that name, in some namespace."""
+    return fold_identifier(table.identifier[-1:]) == fold_identifier(identifier[-1:])

@@ -45,6 +45,7 @@ _SPARK_ONLY_CLAUSES = {"OVER": "windows", "FILTER": "aggregates with a FILTER", 
 _SPARK_ONLY_CLAUSE = re.compile(rf"\b({'|'.join(_SPARK_ONLY_CLAUSES)})\b", re.IGNORECASE)
 
 
+_CLAUSE_AFTER = re.compile(r"\b(LIMIT|ORDER|GROUP|HAVING)\s+(?:BY\b|\d)", re.IGNORECASE)
 _NESTING = re.compile(r"'[^']*'|`[^`]*`|\bNOT\b|\w+|[!~(\[)\]-]", re.IGNORECASE)
 _OPENING = ("(", "[", "CASE")
 _OPENING_OF: Mapping[str, Sequence[str]] = {")": "([", "]": "([", "END": ("CASE",)}
@@ -143,6 +144,10 @@ class SqlReader(SqlConditionReader):
 
     def _beyond(self) -> str:
         """What the text may be about that no expression here is."""
+        if self.tokens.safe.lstrip()[:6].upper() == "WHERE ":
+            return ": leave out the word WHERE"
+        if clause := _CLAUSE_AFTER.search(self.tokens.safe):
+            return f": a condition ends before {clause[1].upper()}, which is said beside it"
         found = _SPARK_ONLY_CLAUSE.search(self.tokens.safe)
         return f": {_SPARK_ONLY_CLAUSES[found[1].upper()]} are known to Spark alone" if found else ""
 
