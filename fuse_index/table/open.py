@@ -201,11 +201,15 @@ def open_table(
         >>> fuse.open_table("memory://open").count(), fuse.open_table("memory://open", at="empty").count()
         (1, 0)
     """
-    if isinstance(url, str) and "#" in url:
-        place, _, name = url.partition("#")
-        raise NotFound(f"{url!r} names a table of a warehouse: say catalog({place!r}).load_table({name!r})")
     source = storage.ReadOnlyStore(storage.open_store(check_url(url), options)) if read_only else check_url(url)
-    stored = storage.StoredTable.open(source, branch=branch, at=at, options=options, version=version)
+    try:
+        stored = storage.StoredTable.open(source, branch=branch, at=at, options=options, version=version)
+    except NotFound as missing:
+        place, sign, name = url.rpartition("#") if isinstance(url, str) else ("", "", "")
+        if not sign:
+            raise
+        told = f"{missing}; a table of a warehouse is opened by catalog({place!r}).load_table({name!r})"
+        raise NotFound(told) from missing
     pinned = at is not None or version is not None or not tail
     shown = stored if tail else stored.without_tail()
     return Table(shown, host or Host.discover(), context or Context(), pinned, with_tail=tail)

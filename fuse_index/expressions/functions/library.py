@@ -59,4 +59,4 @@ def near_names(name: str, others: Iterable[str] = ()) -> list[str]:
     ['substring', 'substr']
     """
     known = [*(LIBRARY.keys() - UNNAMED), *OTHER_NAMES, *others]
-    return difflib.get_close_matches(name.lower(), sorted(set(known)), n=2, cutoff=0.75)
+    return difflib.get_close_matches(name.lower(), sorted(set(known)), n=2, cutoff=0.8)

@@ -44,7 +44,7 @@ PYTHON: list[tuple[str, Doing, type[Exception], str]] = [
         "a table of a warehouse by #",
         lambda p, t: fuse.open_table(f"{p}/warehouse#shop.orders"),
         fuse.NotFound,
-        r"say catalog\('.*/warehouse'\)\.load_table\('shop.orders'\)",
+        r"is opened by catalog\('.*/warehouse'\)\.load_table\('shop.orders'\)",
     ),
     (
         "a name without its namespace",
