@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         is_keyed,
         key_by,
     )
-    from fuse_storage.commit.transaction import Transaction
+    from fuse_storage.commit.transaction import Transaction, said_of_commits
     from fuse_storage.deletion.live_rows import (
         are_worn,
         is_worn,
@@ -143,6 +143,7 @@ if TYPE_CHECKING:
         narrowed_columns,
     )
     from fuse_storage.maintenance.key_operations import KeyOperations, key_operations, state_before
+    from fuse_storage.maintenance.lease import upkeep_lease
     from fuse_storage.maintenance.recover_refs import Recovery, recover_branches
     from fuse_storage.maintenance.replace_table import (
         abort_replacement,
@@ -150,6 +151,7 @@ if TYPE_CHECKING:
         commit_replacement,
         stage_replacement,
     )
+    from fuse_storage.maintenance.upkeep_record import record_upkeep, upkeep_record
     from fuse_storage.maintenance.vacuum import VacuumResult, vacuum_table
     from fuse_storage.metadata.block_frame import BlockFrame
     from fuse_storage.metadata.file_ref import FileRef, new_id
@@ -187,5 +189,12 @@ if TYPE_CHECKING:
     from fuse_storage.store.store import SHARED_PLACES_OPTION, Store, open_store
     from fuse_storage.store.wrappers import CachedStore, MeteredStore, ReadOnlyStore, meter_requests
     from fuse_storage.table import StoredTable
+    from fuse_storage.validation.durations import is_duration, parse_duration_text
+    from fuse_storage.validation.maintenance_policy import (
+        AFTER_COMMIT_TASKS,
+        MAINTENANCE_PROPERTIES,
+        MAINTENANCE_TASKS,
+        MaintenancePolicy,
+    )
 else:
     __getattr__, __dir__ = lazy_names(__name__)

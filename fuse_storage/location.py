@@ -24,8 +24,9 @@ from fuse_storage.schema.schema import Schema, check_names
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES, check_seconds
+from fuse_storage.validation.maintenance_policy import MAINTENANCE_PROPERTIES, MaintenancePolicy
 
-TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_h/", "_i/", "_d/")
+TABLE_PREFIXES = ("_refs/", "_ss/", "_sg/", "_x/", "_b/", "_h/", "_i/", "_d/", "_m/")
 """Where the files of a table are; what else is in a folder is not a table's."""
 
 EXPORT_FORMATS = ("delta", "iceberg")
@@ -49,6 +50,7 @@ KNOWN_PROPERTIES = (
     "exports",
     "delete_mode",
     "index_seconds",
+    *MAINTENANCE_PROPERTIES,
 )
 """Properties that mean something here; any other is kept for whoever set it."""
 _COLUMN_ARGUMENTS = ("key", "primary_key", "cluster_by", "partition_by")
@@ -91,6 +93,7 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < min(least, 1):
             raise InvalidArgument(f"{name} = {limit!r}: it must be a whole number from {min(least, 1)} on")
     export_formats(properties)
+    MaintenancePolicy.from_properties(properties)
     if properties.get("tiering", "writer") not in ("writer", "job"):
         raise InvalidArgument(f"tiering = {properties['tiering']!r}: who tiers is a 'writer' or a 'job'")
     if properties.get("delete_mode", DELETE_MODES[0]) not in DELETE_MODES:

@@ -24,14 +24,10 @@ from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.merge_match import KeyValues, MergeSpec
 from fuse_index.predicate import Context, Predicate
-from fuse_storage import PrimaryKey
+from fuse_storage import PrimaryKey, is_duration, parse_duration_text
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
-
-_SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_MAX_DURATION_SECONDS = 1000 * 365 * _SECONDS_PER_UNIT["d"]
-"""So that no end of a duration leaves the calendar."""
 
 
 def check_arguments(function: _F) -> _F:
@@ -138,9 +134,6 @@ _UNCHECKED_ANNOTATIONS = {
 """Annotations that are unchecked on purpose, and why."""
 
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
-
-
 def _is_list_of(value: Any, item_type: type) -> bool:
     """A text is no list of texts, though Python would take it for one of letters."""
     if isinstance(value, str) or not isinstance(value, Sequence):
@@ -162,16 +155,15 @@ def _literal_type(annotation: str) -> ArgumentType:
 
 def parse_duration(text: str, argument: str) -> timedelta:
     """Read a duration such as ``12h``, ``7d`` or ``0.5s``. Raises InputError."""
-    if (match := _DURATION.fullmatch(text)) is None:
-        raise InputError(f"{argument}={text!r} is no duration: say 12h, 7d, 0.5s")
-    if (seconds := float(match[1]) * _SECONDS_PER_UNIT[match[2]]) > _MAX_DURATION_SECONDS:
-        raise InputError(f"{argument}={text!r} is longer than a thousand years")
-    return timedelta(seconds=seconds)
+    try:
+        return parse_duration_text(text)
+    except ValueError as problem:
+        raise InputError(f"{argument}={text!r} {problem}") from problem
 
 
 def parse_time_or_duration(text: str, argument: str) -> datetime | timedelta:
     """Read a time in ISO form, or a duration. Raises InputError."""
-    if _DURATION.fullmatch(text):
+    if is_duration(text):
         return parse_duration(text, argument)
     try:
         return datetime.fromisoformat(text)

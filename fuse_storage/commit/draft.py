@@ -154,6 +154,7 @@ class Draft:
         for name, counts in (
             ("added_rows", [segment.live_rows for segment in staged]),
             ("added_blocks", [segment.block_count for segment in staged]),
+            ("added_bytes", [row.column("size")[0].as_py() for row in rows]),
         ):
             self.summary[name] = self.summary.get(name, 0) + sum(counts)
         self._count_unindexed(rows)

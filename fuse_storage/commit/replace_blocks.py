@@ -67,13 +67,14 @@ class ReplaceBlocks:
         positions = self._locate_removed_blocks(draft)
         takes_tail = any(segment >= len(draft.segment_rows) for segment, _ in positions.values())
         check_key_kept(draft.head, draft.schema_state, self.by_key or not takes_tail, self.name)
-        rows_before = _row_count(draft)
+        rows_before, bytes_before = _row_count(draft), _byte_count(draft) - draft.summary.get("added_bytes", 0)
         edits = _SegmentEdits(draft, self.staged)
         for replacement in self.replacements:
             edits.replace([positions[block_id] for block_id in replacement.removed], replacement.new_block_count)
         draft.segment_rows = edits.rows()
         new_rows = sum(segment.live_rows for segment in self.staged)
         draft.summary["removed_blocks"] = sum(len(replacement.removed) for replacement in self.replacements)
+        draft.summary["removed_bytes"] = bytes_before + draft.summary.get("added_bytes", 0) - _byte_count(draft)
         removed_rows = draft.summary["removed_rows"] = rows_before + new_rows - _row_count(draft)
         if self.same_rows and not self.by_key and new_rows != removed_rows:
             raise StorageError(
@@ -130,6 +131,11 @@ def _columns(snapshot: Snapshot) -> tuple[int, Mapping[int, Schema]]:
 def _row_count(draft: Draft) -> int:
     in_tail = 0 if draft.tail_rows is None else int(metadata_table.column_as_int64(draft.tail_rows, "row_count").sum())
     return int(metadata_table.column_as_int64(draft.segment_rows, "live_rows").sum()) + in_tail
+
+
+def _byte_count(draft: Draft) -> int:
+    in_tail = 0 if draft.tail_rows is None else int(metadata_table.column_as_int64(draft.tail_rows, "size").sum())
+    return int(metadata_table.column_as_int64(draft.segment_rows, "size").sum()) + in_tail
 
 
 def _tail_ids(rows: pa.Table | None) -> list[str]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -52,7 +54,19 @@ older than that may be collected.
 """
 _INDEX_KEY_PATTERN = re.compile(r"[0-9A-Za-z_]{1,64}")
 
+_said_of_commits: ContextVar[Callable[[], Mapping[str, Any]]] = ContextVar("said_of_commits", default=dict)
+
 HeadT = TypeVar("HeadT", bound=Head)
+
+
+@contextmanager
+def said_of_commits(members: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
+    """Add members to the summaries of all commits that this thread makes within; they are asked for at each commit."""
+    token = _said_of_commits.set(members)
+    try:
+        yield
+    finally:
+        _said_of_commits.reset(token)
 
 
 @dataclass
@@ -264,7 +278,11 @@ class _CommitAttempt:
     def _write(self, head: Head, draft: Draft) -> tuple[RefEntry, Snapshot]:
         store = head.store
         snapshot, files = draft.next_snapshot(
-            head.branch, self.commit_id, self.operation, self.application, {**draft.summary, **self.summary}
+            head.branch,
+            self.commit_id,
+            self.operation,
+            self.application,
+            {**draft.summary, **self.summary, **_said_of_commits.get()()},
         )
         with ThreadPoolExecutor(2, "fuse-commit") as threads:  # none waits for another: nobody sees them yet
             writes = [threads.submit(store.create, path, data) for path, data in files.items()]

@@ -1,5 +1,6 @@
 """What there is to see of a table: complete, right, and read from metadata alone."""
 
+import json
 from datetime import date
 from decimal import Decimal
 from uuid import uuid4
@@ -43,7 +44,9 @@ def test_snapshots_tell_what_the_table_was(table):
     assert found.column("indexes").to_pylist() == [["by_name"]] * 3 + [[]] * 2
     assert found.column("cluster_by").to_pylist() == [["id"]] * 5
     assert found.column("snapshot").to_pylist()[1:] == found.column("parent").to_pylist()[:-1]
-    assert found.column("summary").to_pylist()[1] == '{"added_rows": 1, "added_blocks": 1}'
+    appended = json.loads(found.column("summary").to_pylist()[1])
+    grown = found.column("bytes")[1].as_py() - found.column("bytes")[2].as_py()
+    assert appended == {"added_rows": 1, "added_blocks": 1, "added_bytes": grown}
     assert table.inspect.snapshots(2) == found.slice(0, 2)
     assert fuse.open_table(
         table.stored.store, at=found.column("snapshot")[2].as_py()

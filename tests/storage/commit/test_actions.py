@@ -31,7 +31,12 @@ def test_overwriting_replaces_all_rows_and_keeps_the_old_snapshot(table: StoredT
 
     assert ids_of(after) == [9]
     assert ids_of(after.at(table.snapshot.id)) == [1, 2]
-    assert after.snapshot.summary == {"added_rows": 1, "added_blocks": 1, "removed_rows": 2}
+    assert after.snapshot.summary == {
+        "added_rows": 1,
+        "added_blocks": 1,
+        "added_bytes": after.snapshot.bytes,
+        "removed_rows": 2,
+    }
     check_invariants(after)
 
 

@@ -103,7 +103,12 @@ def test_a_commit_says_what_it_did(table: StoredTable) -> None:
     after = table.transaction().append(staged(table, [3, 4, 5], block_rows=2)).commit("ingest", summary={"files": 3})
 
     assert after.entry.operation == after.snapshot.operation == "ingest"
-    assert after.snapshot.summary == {"added_rows": 3, "added_blocks": 2, "files": 3}
+    assert after.snapshot.summary == {
+        "added_rows": 3,
+        "added_blocks": 2,
+        "added_bytes": after.snapshot.bytes - table.snapshot.bytes,
+        "files": 3,
+    }
     assert after.snapshot.parent == table.snapshot.id
 
 
