@@ -151,10 +151,10 @@ if TYPE_CHECKING:
         commit_replacement,
         stage_replacement,
     )
-    from fuse_storage.maintenance.upkeep_record import record_upkeep, upkeep_record
+    from fuse_storage.maintenance.upkeep_record import first_commit_time, record_upkeep, upkeep_record
     from fuse_storage.maintenance.vacuum import VacuumResult, vacuum_table
     from fuse_storage.metadata.block_frame import BlockFrame
-    from fuse_storage.metadata.file_ref import FileRef, new_id
+    from fuse_storage.metadata.file_ref import FileRef, id_time, new_id
     from fuse_storage.metadata.metadata_table import ranges_to_indices
     from fuse_storage.metadata.pack import Pack, PackSlice, Sidecar, add_checksums
     from fuse_storage.metadata.refs import MAIN_BRANCH, RefEntry

@@ -98,13 +98,24 @@ def unindexed_blocks(table: StoredTable, builder: IndexBuilder) -> _BlockNumbers
 
     Returns their numbers in the snapshot, int64, shape (n,), ascending.
     """
-    sidecars = table.blocks().sidecars(builder.key)
+    unindexed = blocks_to_index(table, builder)
+    if (sidecars := table.blocks().sidecars(builder.key)) is None:
+        return unindexed
+    damaged = _blocks_without_pack(sidecars)
+    return np.union1d(unindexed, damaged[damaged < table.segments().base_block_count])
+
+
+def blocks_to_index(table: StoredTable, builder: IndexBuilder) -> _BlockNumbers:
+    """Find what ``unindexed_blocks`` does as far as metadata tell, which do not say whether a pack is there.
+
+    Returns their numbers in the snapshot, int64, shape (n,), ascending.
+    """
+    sidecars, base_blocks = table.blocks().sidecars(builder.key), table.segments().base_block_count
     if sidecars is None:
-        return np.arange(table.segments().base_block_count)
+        return np.arange(base_blocks)
     indexed = readable_blocks(sidecars, builder.kind)
-    indexed[_blocks_without_pack(sidecars)] = False
     indexed[blocks_to_roll_up(table.segments(), sidecars, builder.key, builder.kind)] = False
-    return np.flatnonzero(~indexed[: table.segments().base_block_count])
+    return np.flatnonzero(~indexed[:base_blocks])
 
 
 def _blocks_without_pack(sidecars: SidecarRows) -> _BlockNumbers:

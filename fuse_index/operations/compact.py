@@ -17,7 +17,13 @@ import fuse_storage as storage
 from fuse_index.handle import TableHandle, move_on, writable_head
 from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.operations.build_index import ProgressCallback
-from fuse_index.operations.rewrite_job import RewriteOutcome, RewriteTask, partition_members, rewrite_partition_limit
+from fuse_index.operations.rewrite_job import (
+    RewriteOutcome,
+    RewriteTask,
+    RowNumbers,
+    partition_members,
+    rewrite_partition_limit,
+)
 from fuse_index.query.prefetch import prefetch_blocks
 from fuse_storage import BlockReplacement, Snapshot
 
@@ -67,11 +73,14 @@ class CompactJob:
 
     A block of which more than a fifth was deleted is written anew, if only by itself.
 
+    ``min_growth``: groups of fewer rows than so many times those of their largest block are left to grow, unless they
+    fill half a block: so rows of a table that grows in small steps are not written again at each of them.
     ``unjoinable_ids``: first blocks of groups that do not become fewer, since byte limits cut them as before.
     """
 
     table: storage.StoredTable
     builders: tuple[IndexBuilder, ...]
+    min_growth: float = 1.0
     unjoinable_ids: set[str] = field(default_factory=set)
     commit_id: str = ""
 
@@ -94,10 +103,16 @@ class CompactJob:
             for numbers in partition_members(self.table)
             for start, end in spans_to_compact(blocks.live_row_counts[numbers].tolist(), max_rows)
             if blocks.ids[numbers[start]] not in self.unjoinable_ids
+            and self._pays(blocks.live_row_counts[numbers[start:end]], max_rows)
         ]
         joined = {number for group in groups for number in group}
         worn = np.flatnonzero(storage.are_worn(blocks)).tolist()
         return sorted([*groups, *((number,) for number in worn if number not in joined)])
+
+    def _pays(self, row_counts: RowNumbers, max_rows: int) -> bool:
+        """Whether blocks of so many rows are worth joining. ``row_counts``: int64, shape (blocks of a group,)."""
+        rows = int(row_counts.sum())
+        return rows >= self.min_growth * int(row_counts.max()) or rows * 2 >= max_rows
 
     def run(self, task: RewriteTask, on_block: Callable[[], None] = lambda: None) -> RewriteOutcome:
         """Write each group as one block, or as few as byte limits allow; call ``on_block`` for each block read."""

@@ -170,6 +170,14 @@ class ReclusterJob:
                 return group
         return None
 
+    def depth_of(self, task: RewriteTask) -> int | None:
+        """How many blocks of a task meet at most between two values; None along a curve, where no such depth is."""
+        if self.key.method != "linear":
+            return None
+        intervals = key_intervals(self._blocks_with_bounds(), self.key)
+        order = overlaps.lexicographic_intervals(intervals, certain=True)
+        return max_depth_between_ranks(order.take(np.array(task.block_numbers, np.int64)))
+
     def run(self, task: RewriteTask) -> RewriteOutcome:
         """Sort the rows of a task's blocks, or of as many of the first as there is room for.
 

@@ -30,6 +30,7 @@ METADATA_VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
     "indexes": lambda table: table.inspect.indexes(),
     "clustering": _clustering_table,
     "refs": lambda table: table.inspect.refs(),
+    "due": lambda table: table.inspect.due(),
     "tail": lambda table: pa.Table.from_pylist([asdict(table.tail)], TAIL_VIEW_SCHEMA),
 }
 """All views of a table's metadata, by name."""

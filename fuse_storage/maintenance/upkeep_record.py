@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from fuse_storage.commit.draft import Draft
+from fuse_storage.metadata.refs import Branch
 from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.store.cache import cache_of
 from fuse_storage.table import StoredTable
 
 _PREFIX = "maintenance:"
@@ -38,3 +41,10 @@ def record_upkeep(
 def upkeep_record(snapshot: Snapshot, name: str) -> int | None:
     """The highest number that was recorded by this name; None if none was."""
     return snapshot.applications.get(_PREFIX + name)
+
+
+def first_commit_time(table: StoredTable) -> datetime:
+    """When the branch began (UTC). Raises StorageError if its first entry cannot be read."""
+    store, chain = table.store, Branch(table.store, table.branch)
+    key = ("first commit", store.url, table.branch)
+    return cache_of(store).get_or_load(key, lambda: chain.entry(1).timestamp, lambda _: 100)

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import xxhash
@@ -85,6 +86,11 @@ def new_id() -> str:
     random = int.from_bytes(os.urandom(10))
     upper, lower = random >> 64 & 0xFFF, random & (1 << 62) - 1
     return f"{time.time_ns() // 1_000_000:012x}{0x7000 | upper:04x}{1 << 63 | lower:016x}"
+
+
+def id_time(text: str) -> datetime:
+    """When an id was made (UTC), by the clock of whoever made it."""
+    return datetime.fromtimestamp(int(text[:12], 16) / 1000, UTC)
 
 
 def is_snapshot_id(text: str) -> bool:

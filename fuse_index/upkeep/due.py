@@ -1,0 +1,45 @@
+"""What is due at a table: a pure function of one of its states, the policy and the time, for which no row is read.
+
+In: a stored table, the kinds that are installed, a ``MaintenancePolicy``. Out: tasks, the worst first. Nothing is asked
+of the store beyond metadata that queries read too; an attached table's source is asked for its newest version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+import pyarrow as pa
+
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, load_definitions
+from fuse_index.indexes.registry import Host
+from fuse_index.upkeep.due_blocks import BLOCK_FINDERS
+from fuse_index.upkeep.due_times import TIME_FINDERS
+from fuse_index.upkeep.task import DUE_SCHEMA, REPAIR, DueTask, UpkeepContext
+from fuse_storage import MaintenancePolicy, StoredTable
+
+_FINDERS = {**TIME_FINDERS, **BLOCK_FINDERS}
+
+
+def due_tasks(table: StoredTable, host: Host, policy: MaintenancePolicy, now: datetime) -> list[DueTask]:
+    """Find what is due at a state of a table, the worst first; nothing if ``maintain`` is off. Raises StorageError."""
+    if not policy.tasks:
+        return []
+    found = load_definitions(table.snapshot, host)
+    usable = tuple(definition for definition in found if isinstance(definition, IndexDefinition))
+    context = UpkeepContext(table, host, policy, now, usable)
+    tasks = [task for name in policy.tasks for task in _FINDERS[name](context)]
+    broken = _broken(definition for definition in found if isinstance(definition, UnavailableIndex))
+    return sorted([*tasks, *broken], key=lambda task: (-task.excess, task.bytes, task.task, task.index or ""))
+
+
+def due_table(tasks: Iterable[DueTask]) -> pa.Table:
+    """Tasks as rows of ``DUE_SCHEMA``."""
+    return pa.Table.from_pylist([task.to_dict() for task in tasks], DUE_SCHEMA)
+
+
+def _broken(definitions: Iterable[UnavailableIndex]) -> Iterator[DueTask]:
+    for definition in definitions:
+        refusal = definition.refusal
+        why = f"index {definition.name!r} cannot be used here: {refusal.detail or refusal.reason}"
+        yield DueTask(REPAIR, why, 0, "the index helps again", 0.0, definition.name)
