@@ -114,6 +114,7 @@ _ARGUMENT_TYPES: Mapping[str, ArgumentType] = {
     ),
     "Path": ArgumentType(lambda value: isinstance(value, PathLike), "a path"),
     "ProgressCallback": ArgumentType(callable, "a function"),
+    "MaintenanceCallback": ArgumentType(callable, "a function"),
     "ReclusterCallback": ArgumentType(callable, "a function"),
     "SparkSession": ArgumentType(lambda value: hasattr(value, "createDataFrame"), "a SparkSession"),
     "DataFrame": ArgumentType(lambda value: hasattr(value, "mapInArrow"), "a DataFrame"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
+import pyarrow as pa
+
 import fuse_storage as storage
-from fuse_index.handle import TableHandle, move_on, writable_head
+from fuse_index.handle import move_on, writable_head
 from fuse_index.hot.tier import tier_table
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.operations.compact import compact_table
@@ -16,23 +19,21 @@ from fuse_index.operations.recluster import (
     ReclusterCallback,
     recluster_table,
 )
-from fuse_index.operations.verify_index import Verification, check_index
 from fuse_index.table.arguments import check_public_methods, parse_duration
-from fuse_index.table.indexes import rebuild_index, refresh_indexes, usable_definition
+from fuse_index.table.upkeep.account import MaintenanceCallback, done_table
+from fuse_index.table.upkeep.indexes import IndexMaintenance
+from fuse_index.table.upkeep.maintainer import KeptTable, Maintainer, RunLimits
 from fuse_storage import Snapshot, VacuumResult
 
 
 @check_public_methods
-class Maintenance:
+class Maintenance(IndexMaintenance):
     """Upkeep of a table: ``table.maintenance``. Rows stay as they are; only their order may change.
 
     Each works on the newest snapshot of the branch, whatever the table reads, and moves the table to what it commits.
     Any number may run beside writers. ``spark.compact``, ``spark.tier``, ``spark.recluster`` and ``spark.build_index``
     do the same by Spark's executors.
     """
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
 
     def compact(self, progress: ProgressCallback | None = None) -> Snapshot:
         """Join neighbouring blocks of less than half the rows that a block may have, and segments that fit into one.
@@ -173,93 +174,47 @@ class Maintenance:
         hot = parse_duration(hot_retention, "hot_retention") if isinstance(hot_retention, str) else hot_retention
         return storage.vacuum_table(self._table.stored.store, duration, keep, dry_run, force, hot)
 
-    def refresh_index(
+    def run(
         self,
-        name: str | None = None,
-        processes: int = 1,
-        progress: ProgressCallback | None = None,
+        budget: timedelta | str | None = None,
+        max_bytes: int | None = None,
+        only: Sequence[str] | None = None,
         *,
-        strict: bool = False,
-    ) -> Snapshot:
-        """Index the blocks that an index lacks, and only those.
+        dry_run: bool = False,
+        progress: MaintenanceCallback | None = None,
+    ) -> pa.Table:
+        """Do what ``table.inspect.due`` tells, the worst first, a step at a time, until nothing is due.
+
+        Limits are those of the table's properties (``maintain_target_depth`` and others). A step that loses to a writer
+        ends the run; what fails is told. Any number may run at once: a lease keeps two from doing the same.
 
         Args:
-            name: Which index; by default every one that can be used here.
-            processes: How many processes build it.
-            progress: Called with how many blocks are done, and of how many.
-            strict: Raise IndexFault where the index fails on a block, instead of leaving it out with a PluginWarning.
+            budget: After so long no further step begins: a timedelta, or text such as ``"10m"``.
+            max_bytes: How many bytes of blocks may be rewritten.
+            only: Which tasks: ``tier``, ``sync``, ``refresh``, ``compact``, ``recluster``, ``vacuum``, ``verify``; by
+                default all that the property ``maintain`` allows.
+            dry_run: Only tell what would be done first.
+            progress: Called with a ``DoneTask`` for each.
 
         Returns:
-            The snapshot that the table reads then.
+            A row for each step: ``table``, ``task``, ``index``, ``why``, ``outcome`` (``done``, ``no gain``, ``lost``,
+            ``failed``, ``told``, or ``due`` of a dry run), ``seconds``, ``bytes_read``, ``bytes_written``, ``problem``.
 
         Raises:
-            DefinitionError: There is no such index, or it cannot be used here.
-            BuildError: A process that builds ended early.
-            IndexFault: With ``strict``, the index failed on a block.
+            InputError: A limit is none, or there is no such task.
             ReadOnly: The table was opened at an older state, or to be read only.
-            StorageError: The store fails.
 
         Example:
-            >>> table = fuse.create_table("memory://refresh-index", "id BIGINT")
-            >>> snapshot = table.append([{"id": 1}])
-            >>> snapshot = table.create_index("by_id", "bloom", ["id"], build=False)
-            >>> snapshot = table.maintenance.refresh_index("by_id")
-            >>> table.inspect.indexes().column("blocks_indexed").to_pylist()
-            [1]
+            >>> table = fuse.create_table("memory://maintenance-run", "id BIGINT", properties={"block_rows": 8})
+            >>> for number in range(6):
+            ...     snapshot = table.append([{"id": number}])
+            >>> table.maintenance.run().select(["task", "outcome"]).to_pylist()
+            [{'task': 'compact', 'outcome': 'done'}]
+            >>> table.inspect.due().num_rows, table.snapshot.block_count
+            (0, 1)
         """
-        return refresh_indexes(self._table, name, processes, progress, strict=strict)
-
-    def rebuild_index(
-        self, name: str, processes: int = 1, progress: ProgressCallback | None = None, *, strict: bool = False
-    ) -> Snapshot:
-        """Index every block anew, with the kind as it is installed; no row is rewritten.
-
-        Args:
-            name: Which index.
-            processes: How many processes build it.
-            progress: Called with how many blocks are done, and of how many.
-            strict: Raise IndexFault where the index fails on a block, instead of leaving it out with a PluginWarning.
-
-        Returns:
-            The snapshot that the table reads then.
-
-        Raises:
-            DefinitionError: There is no such index, or its kind refuses it.
-            BuildError: A process that builds ended early.
-            IndexFault: With ``strict``, the index failed on a block.
-            ReadOnly: The table was opened at an older state, or to be read only.
-            StorageError: The store fails.
-
-        Example:
-            >>> table = fuse.create_table("memory://rebuild-index", "id BIGINT")
-            >>> snapshot = table.append([{"id": 1}])
-            >>> snapshot = table.create_index("by_id", "bloom", ["id"])
-            >>> table.maintenance.rebuild_index("by_id").row_count
-            1
-        """
-        return rebuild_index(self._table, name, processes, progress, strict=strict)
-
-    def verify_index(self, name: str, blocks: int = 16, seed: int = 0) -> Verification:
-        """Check an index against the rows of some blocks, and its payloads against their checksums.
-
-        Args:
-            name: Which index.
-            blocks: How many blocks at most are read again, drawn at random.
-            seed: Of the draw.
-
-        Returns:
-            What was looked at, and what is wrong: ``sound``, ``problems``, and counts; ``print`` shows it.
-
-        Raises:
-            DefinitionError: There is no such index, or it cannot be used here.
-            StorageError: The table itself cannot be read.
-
-        Example:
-            >>> table = fuse.create_table("memory://verify-index", "id BIGINT")
-            >>> snapshot = table.append([{"id": 1}])
-            >>> snapshot = table.create_index("by_id", "bloom", ["id"])
-            >>> table.maintenance.verify_index("by_id").sound
-            True
-        """
-        definition = usable_definition(self._table.stored, self._table.host, name)
-        return check_index(self._table.stored, definition, self._table.host, blocks, seed)
+        duration = parse_duration(budget, "budget") if isinstance(budget, str) else budget
+        limits = RunLimits.of(duration, max_bytes, only, dry_run)
+        writable_head(self._table)
+        kept = KeptTable(self._table.stored.store.url, lambda: self._table.refresh(), asked=True)
+        return done_table(Maintainer([kept], limits, progress or (lambda _: None)).run())

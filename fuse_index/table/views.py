@@ -31,6 +31,7 @@ METADATA_VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
     "clustering": _clustering_table,
     "refs": lambda table: table.inspect.refs(),
     "due": lambda table: table.inspect.due(),
+    "maintenance": lambda table: table.inspect.maintenance(),
     "tail": lambda table: pa.Table.from_pylist([asdict(table.tail)], TAIL_VIEW_SCHEMA),
 }
 """All views of a table's metadata, by name."""

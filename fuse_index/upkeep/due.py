@@ -6,7 +6,7 @@ of the store beyond metadata that queries read too; an attached table's source i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 
 import pyarrow as pa
@@ -21,16 +21,21 @@ from fuse_storage import MaintenancePolicy, StoredTable
 _FINDERS = {**TIME_FINDERS, **BLOCK_FINDERS}
 
 
-def due_tasks(table: StoredTable, host: Host, policy: MaintenancePolicy, now: datetime) -> list[DueTask]:
-    """Find what is due at a state of a table, the worst first; nothing if ``maintain`` is off. Raises StorageError."""
-    if not policy.tasks:
-        return []
+def upkeep_context(table: StoredTable, host: Host, policy: MaintenancePolicy, now: datetime) -> UpkeepContext:
+    """Gather what tells whether tasks are due at a state of a table."""
     found = load_definitions(table.snapshot, host)
-    usable = tuple(definition for definition in found if isinstance(definition, IndexDefinition))
-    context = UpkeepContext(table, host, policy, now, usable)
-    tasks = [task for name in policy.tasks for task in _FINDERS[name](context)]
-    broken = _broken(definition for definition in found if isinstance(definition, UnavailableIndex))
-    return sorted([*tasks, *broken], key=lambda task: (-task.excess, task.bytes, task.task, task.index or ""))
+    usable = tuple(each for each in found if isinstance(each, IndexDefinition))
+    broken = tuple(each for each in found if isinstance(each, UnavailableIndex))
+    return UpkeepContext(table, host, policy, now, usable, broken)
+
+
+def due_tasks(context: UpkeepContext) -> list[DueTask]:
+    """Find what is due at a state of a table, the worst first; nothing if ``maintain`` is off. Raises StorageError."""
+    if not context.policy.tasks:
+        return []
+    tasks = [task for name in context.policy.tasks for task in _FINDERS[name](context)]
+    told = [_repair(index) for index in context.broken]
+    return sorted([*tasks, *told], key=lambda task: (-task.excess, task.bytes, task.task, task.index or ""))
 
 
 def due_table(tasks: Iterable[DueTask]) -> pa.Table:
@@ -38,8 +43,6 @@ def due_table(tasks: Iterable[DueTask]) -> pa.Table:
     return pa.Table.from_pylist([task.to_dict() for task in tasks], DUE_SCHEMA)
 
 
-def _broken(definitions: Iterable[UnavailableIndex]) -> Iterator[DueTask]:
-    for definition in definitions:
-        refusal = definition.refusal
-        why = f"index {definition.name!r} cannot be used here: {refusal.detail or refusal.reason}"
-        yield DueTask(REPAIR, why, 0, "the index helps again", 0.0, definition.name)
+def _repair(index: UnavailableIndex) -> DueTask:
+    why = f"index {index.name!r} cannot be used here: {index.refusal.detail or index.refusal.reason}"
+    return DueTask(REPAIR, why, 0, "the index helps again", 0.0, index.name)

@@ -9,9 +9,9 @@ import numpy as np
 
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.indexes.builder import IndexBuilder
-from fuse_index.operations.build_index import blocks_to_index
 from fuse_index.operations.compact import CompactJob
 from fuse_index.operations.recluster import DEFAULT_STEP_BLOCKS, DEFAULT_STEP_BYTES, ReclusterJob
+from fuse_index.operations.unindexed import blocks_to_index
 from fuse_index.upkeep.task import DueTask, Finder, UpkeepContext, total_bytes
 from fuse_storage import BlockFrame, StoredTable, id_time, stored_blocks
 

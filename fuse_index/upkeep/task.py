@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fuse_index.indexes.definition import IndexDefinition
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
 from fuse_index.indexes.registry import Host
 from fuse_storage import MaintenancePolicy, StoredTable, upkeep_record
 
@@ -54,13 +54,14 @@ class DueTask:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepContext:
-    """What tells whether a task is due: a state of a table, its indexes that can be used, limits, and the time."""
+    """What tells whether a task is due: a state of a table, its indexes, usable or not, limits and the time."""
 
     table: StoredTable
     host: Host
     policy: MaintenancePolicy
     now: datetime
     definitions: tuple[IndexDefinition, ...]
+    broken: tuple[UnavailableIndex, ...] = ()
 
     def is_of_no_use(self, record: str) -> bool:
         """Whether the task of this record was tried, and gained nothing, since the last block came."""

@@ -14,6 +14,7 @@ from fuse_index.warehouse.creation import CreationMixin
 from fuse_index.warehouse.dropped import DroppedMixin
 from fuse_index.warehouse.namespaces import NamespacesMixin
 from fuse_index.warehouse.source_indexes import SourceIndexesMixin
+from fuse_index.warehouse.upkeep import UpkeepMixin
 from fuse_storage import CatalogTable
 
 
@@ -56,7 +57,7 @@ def catalog(
 
 
 @check_public_methods
-class Catalog(CreationMixin, NamespacesMixin, SourceIndexesMixin, DroppedMixin):
+class Catalog(CreationMixin, NamespacesMixin, SourceIndexesMixin, DroppedMixin, UpkeepMixin):
     """The names of a warehouse: its tables and namespaces, for all sessions that open it.
 
     A name is text with dots, ``"sales.eu.orders"``, or a list of its parts; two that differ only in case are the same.

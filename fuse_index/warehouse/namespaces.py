@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import fuse_storage as storage
 from fuse_index.warehouse.handle import CatalogHandle, namespaces_within
-from fuse_storage import AlreadyExists, CreateNamespace, DropNamespace, Identifier, NotFound, UpdateNamespace
+from fuse_storage import (
+    AlreadyExists,
+    CreateNamespace,
+    DropNamespace,
+    Identifier,
+    MaintenancePolicy,
+    NotFound,
+    UpdateNamespace,
+)
 
 
 class NamespacesMixin(CatalogHandle):
@@ -17,12 +25,12 @@ class NamespacesMixin(CatalogHandle):
 
         Args:
             namespace: Its name, such as ``"shop"`` or ``"shop.eu"``.
-            properties: Such as ``comment`` and ``owner``.
+            properties: Such as ``comment`` and ``owner``, and how its tables are kept: ``maintain`` and others.
 
         Raises:
             AlreadyExists: There is one, or a table of this name.
             NotFound: There is no namespace around it.
-            InvalidArgument: What is no name.
+            InvalidArgument: What is no name, or a property ``maintain…`` that cannot be meant.
             StorageError: The store fails.
 
         Example:
@@ -31,6 +39,7 @@ class NamespacesMixin(CatalogHandle):
             >>> catalog.list_namespaces()
             [('shop',)]
         """
+        MaintenancePolicy.from_properties(properties or {})
         action = CreateNamespace(storage.parse_identifier(namespace), dict(properties or {}))
         self.warehouse.commit(lambda state: [action])
 
@@ -144,6 +153,7 @@ class NamespacesMixin(CatalogHandle):
 
         Raises:
             NotFound: There is no such namespace.
+            InvalidArgument: A property ``maintain…`` cannot be meant.
             StorageError: The store fails.
 
         Example:
@@ -152,6 +162,7 @@ class NamespacesMixin(CatalogHandle):
             >>> catalog.update_namespace_properties("shop", updates={"owner": "ann"})
             {'owner': 'ann'}
         """
+        MaintenancePolicy.from_properties(updates or {})
         action = UpdateNamespace(storage.parse_identifier(namespace), dict(updates or {}), tuple(removals or ()))
         self.warehouse.commit(lambda state: [action])
         return self.load_namespace_properties(namespace)

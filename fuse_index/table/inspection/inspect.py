@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from fuse_index.clustering.report import ClusteringReport, measure_clustering, resolve_cluster_key
-from fuse_index.handle import TableHandle
 from fuse_index.operations.advise import suggest_indexes
 from fuse_index.table.arguments import check_public_methods
 from fuse_index.table.indexes import find_index
@@ -17,20 +15,16 @@ from fuse_index.table.inspection.blocks import blocks_table, partitions_table, s
 from fuse_index.table.inspection.columns import columns_table, statistics_table
 from fuse_index.table.inspection.commits import refs_table, snapshots_table
 from fuse_index.table.inspection.describe_indexes import describe_index, describe_indexes
-from fuse_index.upkeep.due import due_table, due_tasks
-from fuse_storage import MaintenancePolicy
+from fuse_index.table.inspection.upkeep import InspectUpkeep
 
 
 @check_public_methods
-class Inspect:
+class Inspect(InspectUpkeep):
     """Views of a table's metadata: ``table.inspect``. No row is read, and nothing is written.
 
     All views are of the snapshot that the table reads. The same views are ``fuse-index inspect`` on the command line,
     and tables of Spark's catalogue, such as ``db.t.blocks``.
     """
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
 
     def snapshots(self, limit: int | None = None) -> pa.Table:
         """List the commits of this branch up to this snapshot, newest first, with what the table was then.
@@ -236,33 +230,6 @@ class Inspect:
         """
         find_index(self._table.stored, self._table.host, name)
         return describe_index(self._table.stored, self._table.host, name)
-
-    def due(self) -> pa.Table:
-        """Tell what upkeep this snapshot is due for, by the policy in its properties, the worst first.
-
-        ``table.maintenance.run`` does it. Tables whose properties say nothing of it have the default limits; none is
-        told where the property ``maintain`` is ``off``. The source of an attached table is asked for its version.
-
-        Returns:
-            A row for each task: ``task``, ``index`` (NULL where it is about none), ``why``, ``bytes`` (of files of rows
-            that it reads and, where it rewrites them, writes again), ``gain``, ``excess`` (how many times the limit of
-            the policy it is) and ``since``. The task ``repair`` is that of an index that cannot be used: it is told
-            with its reason, and is not done by itself.
-
-        Raises:
-            InvalidArgument: A property of an older version has a value that cannot be meant.
-            StorageError: The store fails.
-
-        Example:
-            >>> table = fuse.create_table("memory://inspect-due", "id BIGINT", properties={"block_rows": 8})
-            >>> for number in range(6):
-            ...     snapshot = table.append([{"id": number}])
-            >>> table.inspect.due().select(["task", "gain"]).to_pylist()
-            [{'task': 'compact', 'gain': '6 blocks become 1'}]
-        """
-        table = self._table.stored
-        policy = MaintenancePolicy.from_properties(table.snapshot.properties)
-        return due_table(due_tasks(table, self._table.host, policy, datetime.now(UTC)))
 
     def suggest(self) -> pa.Table:
         """Advise on each column that has statistics what might help ``column = value``.

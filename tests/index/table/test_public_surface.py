@@ -20,8 +20,10 @@ VERBS = """
     key_by lookup merge move_column overwrite producer refresh rename_column restore scan search set_comment set_default
     set_nullable set_properties sync tag to_arrow to_pandas to_polars untag update upsert
 """
-INSPECT = "blocks clustering columns due files index indexes partitions refs segments snapshots statistics suggest"
-MAINTENANCE = "compact rebuild_index recluster refresh_index tier vacuum verify_index"
+INSPECT = """
+    blocks clustering columns due files index indexes maintenance partitions refs segments snapshots statistics suggest
+"""
+MAINTENANCE = "compact rebuild_index recluster refresh_index run tier vacuum verify_index"
 PROPERTIES = "engine inspect maintenance row_store schema snapshot tail version"
 FIELDS = "context host pinned stored with_tail"
 JOBS = "changing deleting merge_spec merging overwriting updating"

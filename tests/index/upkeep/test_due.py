@@ -13,8 +13,8 @@ import pytest
 import fuse_index as fuse
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.registry import Host
-from fuse_index.operations.build_index import blocks_to_index, unindexed_blocks
-from fuse_index.upkeep.due import due_tasks
+from fuse_index.operations.unindexed import blocks_to_index, unindexed_blocks
+from fuse_index.upkeep.due import due_tasks, upkeep_context
 from fuse_index.upkeep.due_times import describe_age
 from fuse_index.upkeep.task import DueTask
 from fuse_storage import MaintenancePolicy, StoredTable, meter_requests, process_cache, record_upkeep
@@ -45,7 +45,7 @@ def small(table: fuse.Table, count: int) -> fuse.Table:
 
 def due(table: fuse.Table, later: timedelta = timedelta(0), host: Host | None = None) -> list[DueTask]:
     policy = MaintenancePolicy.from_properties(table.snapshot.properties)
-    return due_tasks(table.stored, host or table.host, policy, datetime.now(UTC) + later)
+    return due_tasks(upkeep_context(table.stored, host or table.host, policy, datetime.now(UTC) + later))
 
 
 def names(table: fuse.Table, later: timedelta = timedelta(0)) -> list[str]:

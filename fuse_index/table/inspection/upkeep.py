@@ -1,0 +1,75 @@
+"""The part of ``table.inspect`` that shows upkeep: what is due, and what was done."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from fuse_index.errors import InputError
+from fuse_index.handle import TableHandle
+from fuse_index.table.upkeep.account import maintenance_table
+from fuse_index.upkeep.due import due_table, due_tasks, upkeep_context
+from fuse_storage import MaintenancePolicy
+
+
+class InspectUpkeep:
+    """Upkeep that a table is due for, and that was done."""
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+
+    def due(self) -> pa.Table:
+        """Tell what upkeep this snapshot is due for, by the policy in its properties, the worst first.
+
+        ``table.maintenance.run`` does it. Tables whose properties say nothing of it have the default limits; none is
+        told where the property ``maintain`` is ``off``. The source of an attached table is asked for its version.
+
+        Returns:
+            A row for each task: ``task``, ``index`` (NULL where it is about none), ``why``, ``bytes`` (of files of rows
+            that it reads and, where it rewrites them, writes again), ``gain``, ``excess`` (how many times the limit of
+            the policy it is) and ``since``. The task ``repair`` is that of an index that cannot be used: it is told
+            with its reason, and is not done by itself.
+
+        Raises:
+            InvalidArgument: A property of an older version has a value that cannot be meant.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://inspect-due", "id BIGINT", properties={"block_rows": 8})
+            >>> for number in range(6):
+            ...     snapshot = table.append([{"id": number}])
+            >>> table.inspect.due().select(["task", "gain"]).to_pylist()
+            [{'task': 'compact', 'gain': '6 blocks become 1'}]
+        """
+        table = self._table.stored
+        policy = MaintenancePolicy.from_properties(table.snapshot.properties)
+        return due_table(due_tasks(upkeep_context(table, self._table.host, policy, datetime.now(UTC))))
+
+    def maintenance(self, limit: int | None = None) -> pa.Table:
+        """List the commits of upkeep up to this snapshot, newest first: why each was made, and what it cost.
+
+        Args:
+            limit: At most so many; by default all.
+
+        Returns:
+            A row for each: ``sequence``, ``timestamp``, ``operation``, ``task``, ``index``, ``why`` and ``seconds``
+            (NULL of those that nobody was asked to do by itself), ``bytes_read`` and ``bytes_written`` (of blocks'
+            files), and ``bytes_ingested``: what other commits brought since the upkeep before. Of a snapshot that was
+            vacuumed only the first three are known.
+
+        Raises:
+            InputError: ``limit`` is below 0.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://inspect-maintenance", "id BIGINT")
+            >>> for number in range(6):
+            ...     snapshot = table.append([{"id": number}])
+            >>> done = table.maintenance.run()
+            >>> table.inspect.maintenance().select(["task", "why"]).to_pylist()
+            [{'task': 'compact', 'why': '6 of 6 blocks are small'}]
+        """
+        if limit is not None and limit < 0:
+            raise InputError(f"limit={limit!r}: give a number of commits, 0 or more, or None for all")
+        return maintenance_table(self._table.stored, limit)
