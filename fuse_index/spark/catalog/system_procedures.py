@@ -6,39 +6,20 @@ In: calls. Out: their rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pyarrow as pa
 
-from fuse_index.operations.recluster import DEFAULT_PASSES
 from fuse_index.spark.catalog.procedures import Parameter, Procedure, ProcedureCall
 from fuse_index.spark.catalog.table_names import is_place
+from fuse_index.spark.catalog.upkeep.procedures import DRY_RUN, TABLE, UPKEEP_PROCEDURES, optional, snapshot_row
 from fuse_index.spark.explanations import explain_query
-from fuse_index.spark.jobs import upkeep
-from fuse_index.spark.jobs.write import build_index
 from fuse_index.spark.lakes.procedures import SOURCE_PROCEDURES
 from fuse_index.table.arguments import parse_time_or_duration
 from fuse_index.table.open import attach
 from fuse_index.table.table import Table
 
-_TABLE = Parameter("table", "its name, or its path or URL")
-_INDEX = Parameter("index", "its name")
 _AT = Parameter("at", "a snapshot id, a tag, a version or a time; the head if it is left out", default="NULL")
 
-_SNAPSHOT_SCHEMA = pa.schema([("snapshot", pa.string()), ("blocks", pa.int64()), ("rows", pa.int64())])
-_VACUUM_SCHEMA = pa.schema(
-    [("kind", pa.string()), ("files", pa.int64()), ("bytes", pa.int64()), ("deleted", pa.bool_())]
-)
-_VERIFICATION_SCHEMA = pa.schema(
-    [
-        ("index", pa.string()),
-        ("sound", pa.bool_()),
-        ("blocks", pa.int64()),
-        ("payloads", pa.int64()),
-        ("leaves", pa.int64()),
-        ("problems", pa.list_(pa.string())),
-    ]
-)
 _SYNC_SCHEMA = pa.schema(
     [
         ("version", pa.string()),
@@ -50,63 +31,13 @@ _SYNC_SCHEMA = pa.schema(
 _PLACE_SCHEMA = pa.schema([("table", pa.string()), ("location", pa.string())])
 
 
-def _snapshot(table: Table) -> pa.Table:
-    snapshot = table.snapshot
-    row = {"snapshot": snapshot.id, "blocks": snapshot.block_count, "rows": snapshot.row_count}
-    return pa.Table.from_pylist([row], _SNAPSHOT_SCHEMA)
-
-
-def _build(call: ProcedureCall, rebuild: bool) -> pa.Table:
-    table, index = call.table_to_change(), call["index"]
-    chosen = [index] if index is not None else [row["name"] for row in table.inspect.indexes().to_pylist()]
-    for name in chosen:
-        build_index(call.spark, call.reference().url, name, rebuild, **call.job())
-    rows = call.table().inspect.indexes()
-    return rows.filter(pa.array([name in chosen for name in rows.column("name").to_pylist()], pa.bool_()))
-
-
-def _verify_index(call: ProcedureCall) -> pa.Table:
-    found = call.table().maintenance.verify_index(call["index"], call["blocks"])
-    return pa.Table.from_pylist([found.to_dict()], _VERIFICATION_SCHEMA)
-
-
-def _compact(call: ProcedureCall) -> pa.Table:
-    upkeep.compact(call.spark, call.reference().url, **call.job())
-    return _snapshot(call.table())
-
-
-def _tier(call: ProcedureCall) -> pa.Table:
-    upkeep.tier(call.spark, call.reference().url, call["min_age"], **call.job())
-    return _snapshot(call.table())
-
-
-def _recluster(call: ProcedureCall) -> pa.Table:
-    upkeep.recluster(call.spark, call.reference().url, passes=call["passes"], **call.job())
-    return _snapshot(call.table())
-
-
-def _vacuum(call: ProcedureCall) -> pa.Table:
-    found = call.table_to_change().maintenance.vacuum(
-        call["retention"],
-        call["keep"],
-        dry_run=call["dry_run"],
-        force=call["force"],
-        hot_retention=call["hot_retention"],
-    )
-    rows = [
-        {"kind": kind, "files": count, "bytes": found.bytes[kind], "deleted": found.deleted}
-        for kind, count in found.files.items()
-    ]
-    return pa.Table.from_pylist(rows, _VACUUM_SCHEMA)
-
-
 def _snapshot_after(change: Callable[[Table, ProcedureCall], object]) -> Callable[[ProcedureCall], pa.Table]:
     """A procedure that changes a table and shows what it is then."""
 
     def run(call: ProcedureCall) -> pa.Table:
         table = call.table_to_change()
         change(table, call)
-        return _snapshot(table)
+        return snapshot_row(table)
 
     return run
 
@@ -177,106 +108,66 @@ def _purge_dropped(call: ProcedureCall) -> pa.Table:
     return warehouse.purge_dropped(call["older_than"], dry_run=call["dry_run"])
 
 
-def _optional(name: str, comment: str, default: Any = None, kind: type = str) -> Parameter:
-    sql = "NULL" if default is None else f"'{default}'" if kind is str else str(default).lower()
-    return Parameter(name, comment, kind, sql)
-
-
-_DRY_RUN = _optional("dry_run", "only count what would be deleted", True, bool)
-
 SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
-    "refresh_index": Procedure(
-        "Index the blocks that an index lacks, or any of a table's indexes",
-        [_TABLE, _optional("index", "its name; all if it is left out")],
-        lambda call: _build(call, rebuild=False),
-    ),
-    "rebuild_index": Procedure("Index every block anew", [_TABLE, _INDEX], lambda call: _build(call, rebuild=True)),
-    "verify_index": Procedure(
-        "Check an index against rows",
-        [_TABLE, _INDEX, _optional("blocks", "how many blocks to read again", 16, int)],
-        _verify_index,
-    ),
-    "compact": Procedure("Join small blocks", [_TABLE], _compact),
-    "recluster": Procedure(
-        "Sort blocks that overlap apart, by the clustering key",
-        [_TABLE, _optional("passes", "how often at most", DEFAULT_PASSES, int)],
-        _recluster,
-    ),
-    "tier": Procedure(
-        "Move hot rows into sorted, indexed blocks",
-        [_TABLE, _optional("min_age", "of the commits that are moved, such as 10s")],
-        _tier,
-    ),
-    "vacuum": Procedure(
-        "Delete files that nothing needs; a dry run unless told otherwise",
-        [
-            _TABLE,
-            _optional("retention", "how long versions stay, such as 12h or 7d", "7d"),
-            _optional("keep", "how many snapshots of each branch stay", 1, int),
-            _DRY_RUN,
-            _optional("force", "also below an hour's retention", False, bool),
-            _optional("hot_retention", "how long hot commits stay, as retention by default", None),
-        ],
-        _vacuum,
-    ),
+    **UPKEEP_PROCEDURES,
     "restore": Procedure(
         "Make a table what it was",
-        [_TABLE, Parameter("at", "a snapshot id, a tag, a version or a time")],
+        [TABLE, Parameter("at", "a snapshot id, a tag, a version or a time")],
         _snapshot_after(lambda table, call: table.restore(call["at"])),
         changes_rows=True,
     ),
     "set_not_null": Procedure(
         "Refuse NULL in a column from now on, if no row has it",
-        [_TABLE, Parameter("column", "its name")],
+        [TABLE, Parameter("column", "its name")],
         _snapshot_after(lambda table, call: table.set_nullable(call["column"], False)),
     ),
     "tag": Procedure(
         "Name a snapshot",
-        [_TABLE, Parameter("name", "of the tag"), _AT, _optional("expires", "a time, or how long from now: 30d")],
+        [TABLE, Parameter("name", "of the tag"), _AT, optional("expires", "a time, or how long from now: 30d")],
         _tag,
     ),
     "untag": Procedure(
         "Forget a tag",
-        [_TABLE, Parameter("name", "of the tag")],
+        [TABLE, Parameter("name", "of the tag")],
         _refs_after(lambda table, call: table.untag(call["name"])),
     ),
-    "branch": Procedure("Begin a branch", [_TABLE, Parameter("name", "of the branch"), _AT], _branch),
+    "branch": Procedure("Begin a branch", [TABLE, Parameter("name", "of the branch"), _AT], _branch),
     "drop_branch": Procedure(
         "End a branch",
-        [_TABLE, Parameter("name", "of the branch")],
+        [TABLE, Parameter("name", "of the branch")],
         _refs_after(lambda table, call: table.drop_branch(call["name"])),
     ),
     "fast_forward": Procedure(
         "Bring a table, or t.branch_x, to the head of a branch that has all its history",
-        [_TABLE, Parameter("source", "the branch")],
+        [TABLE, Parameter("source", "the branch")],
         _snapshot_after(lambda table, call: table.fast_forward(call["source"])),
         changes_rows=True,
     ),
     "clone": Procedure(
-        "Make a table of a snapshot that shares its files", [_TABLE, Parameter("to", "a name or a place"), _AT], _clone
+        "Make a table of a snapshot that shares its files", [TABLE, Parameter("to", "a name or a place"), _AT], _clone
     ),
     "attach": Procedure(
         "Make a table over files that others write: a Parquet folder, a Delta or an Iceberg table",
-        [Parameter("source", "its path or URL"), _TABLE, _optional("format", "what the source is", "parquet")],
+        [Parameter("source", "its path or URL"), TABLE, optional("format", "what the source is", "parquet")],
         _attach,
     ),
     "sync": Procedure(
         "Bring an attached table to a state of its source",
         [
-            _TABLE,
-            _optional("to", "a version of the source; the newest if it is left out"),
-            _optional("indexes", "build indexes on the files that came", True, bool),
-            _optional("reread", "look into all files, since some were copied or restored", False, bool),
+            TABLE,
+            optional("to", "a version of the source; the newest if it is left out"),
+            optional("indexes", "build indexes on the files that came", True, bool),
+            optional("reread", "look into all files, since some were copied or restored", False, bool),
         ],
         _sync,
         changes_rows=True,
     ),
     "convert": Procedure(
-        "Make an attached table one of its own", [_TABLE], _snapshot_after(lambda table, call: table.convert())
+        "Make an attached table one of its own", [TABLE], _snapshot_after(lambda table, call: table.convert())
     ),
     "undrop": Procedure(
         "Bring a dropped table back",
-        [_TABLE, _optional("table_id", "which, if several had the name"), _optional("to", "another name")],
+        [TABLE, optional("table_id", "which, if several had the name"), optional("to", "another name")],
         _undrop,
     ),
     "dropped": Procedure(
@@ -284,7 +175,7 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
     ),
     "purge_dropped": Procedure(
         "Delete the files of dropped tables; a dry run unless told otherwise",
-        [_optional("older_than", "for how long they were dropped, such as 7d", "7d"), _DRY_RUN],
+        [optional("older_than", "for how long they were dropped, such as 7d", "7d"), DRY_RUN],
         _purge_dropped,
     ),
     "explain": Procedure(
@@ -293,10 +184,10 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
         lambda call: pa.table({"explanation": str(explain_query(call.spark, call["query"] or "")).splitlines()}),
     ),
     "suggest": Procedure(
-        "Which columns want an index or clustering", [_TABLE], lambda call: call.table().inspect.suggest()
+        "Which columns want an index or clustering", [TABLE], lambda call: call.table().inspect.suggest()
     ),
-    "history": Procedure("The commits of a table", [_TABLE], lambda call: call.table().history()),
-    "name_history": Procedure("What was done to a name", [_TABLE], _name_history),
+    "history": Procedure("The commits of a table", [TABLE], lambda call: call.table().history()),
+    "name_history": Procedure("What was done to a name", [TABLE], _name_history),
     **SOURCE_PROCEDURES,
 }
 """By name."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING
 
+from fuse_index.hot.tier import TierJob
+from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.compact import start_compaction
 from fuse_index.operations.recluster import (
@@ -18,10 +20,14 @@ from fuse_index.operations.recluster import (
     ReclusterStep,
     start_reclustering,
 )
+from fuse_index.operations.rewrite_job import RewriteJob
 from fuse_index.spark.jobs.dml import DmlTarget, run_dml_job
-from fuse_index.spark.jobs.write import task_slots
+from fuse_index.spark.jobs.write import build_index, task_slots
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.tier import start_tiering
+from fuse_index.upkeep.due_blocks import compact_job, recluster_job
+from fuse_index.upkeep.steps import Step, Stepped
+from fuse_index.upkeep.task import DueTask, UpkeepContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,3 +134,47 @@ def recluster(
 
     bounds = depth, step_blocks, step_bytes, passes
     run_dml_job(spark, lambda: start_reclustering(to.open(), *bounds), task_slots(spark), report)
+
+
+def spark_steps(spark: SparkSession) -> Mapping[str, Step]:
+    """Make the steps of upkeep that executors do, by task: all of what is due of a kind at a table, and not a part."""
+
+    def by_job(start: Callable[[UpkeepContext], RewriteJob]) -> Step:
+        def step(context: UpkeepContext, task: DueTask) -> Stepped:
+            run_dml_job(spark, lambda: start(context), task_slots(spark))
+            return _stepped(context)
+
+        return step
+
+    def refresh(context: UpkeepContext, task: DueTask) -> Stepped:
+        options = dict(getattr(context.table.store, "options", None) or {})
+        place = {"branch": context.table.branch, "host": context.host, **options}
+        build_index(spark, context.table.store.url, str(task.index), **place)
+        return _stepped(context)
+
+    return {
+        "compact": by_job(_compaction),
+        "recluster": by_job(_reclustering),
+        "tier": by_job(_tiering),
+        "refresh": refresh,
+    }
+
+
+def _stepped(context: UpkeepContext) -> Stepped:
+    after = context.table.refresh()
+    return Stepped(after, after is not context.table)
+
+
+def _compaction(context: UpkeepContext) -> RewriteJob:
+    return compact_job(context.table, index_builders(context.table.snapshot, context.host))
+
+
+def _reclustering(context: UpkeepContext) -> RewriteJob:
+    builders = index_builders(context.table.snapshot, context.host)
+    job = recluster_job(context.table, context.policy.target_depth, builders)
+    assert job is not None  # as it is due
+    return job
+
+
+def _tiering(context: UpkeepContext) -> RewriteJob:
+    return TierJob(context.table, index_builders(context.table.snapshot, context.host))

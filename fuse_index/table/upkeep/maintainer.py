@@ -49,7 +49,13 @@ class RunLimits:
     lease: timedelta = LEASE
 
     @staticmethod
-    def of(budget: timedelta | None, max_bytes: int | None, only: Sequence[str] | None, dry_run: bool) -> RunLimits:
+    def of(
+        budget: timedelta | None,
+        max_bytes: int | None,
+        only: Sequence[str] | None,
+        dry_run: bool,
+        lease: timedelta = LEASE,
+    ) -> RunLimits:
         """Check what people give. Raises InputError, which names the value."""
         if budget is not None and budget <= timedelta(0):
             raise InputError(f"budget={budget}: give more than no time, such as 10m")
@@ -57,7 +63,7 @@ class RunLimits:
             raise InputError(f"max_bytes={max_bytes}: give a number of bytes, 1 or more")
         if unknown := [name for name in only or () if name not in MAINTENANCE_TASKS]:
             raise InputError(f"only={unknown[0]!r}: tasks are {', '.join(MAINTENANCE_TASKS)}")
-        return RunLimits(budget, max_bytes, frozenset(MAINTENANCE_TASKS if only is None else only), dry_run)
+        return RunLimits(budget, max_bytes, frozenset(MAINTENANCE_TASKS if only is None else only), dry_run, lease)
 
 
 @dataclass
