@@ -6,15 +6,25 @@ from collections.abc import Iterable
 
 from fuse_index.export.keep_up import keep_exports
 from fuse_index.indexes.builder import warn_of_unindexed
+from fuse_index.indexes.registry import Host
 from fuse_storage import StoredTable
 
 
-def after_commit(table: StoredTable, task_warnings: Iterable[str] | None = None) -> None:
-    """Warn of each index that lacks blocks which tasks wrote, and bring exports that are kept up to the commit.
+def after_commit(
+    table: StoredTable, task_warnings: Iterable[str] | None = None, host: Host | None = None
+) -> StoredTable:
+    """Warn of indexes that lack blocks which tasks wrote, do a small step of upkeep, and bring exports up to it.
 
     ``table``: as the commit left it, which stands whatever comes of this. ``task_warnings``: what tasks in other
-    processes warned of, empty if it is not known; None where this process wrote the blocks, and warned then.
+    processes warned of, empty if it is not known; None where this process wrote the blocks, and warned then. ``host``:
+    by default with all kinds that are installed. Gives the table after a step of upkeep, or as it is.
     """
     if task_warnings is not None:
         warn_of_unindexed(table.snapshot, task_warnings)
-    keep_exports(table)
+    after = table
+    if "maintain_after_commit" in table.snapshot.properties:
+        from fuse_index.upkeep.after import step_after_commit  # which few tables need, and each worker would pay for
+
+        after = step_after_commit(table, host)
+    keep_exports(after)
+    return after

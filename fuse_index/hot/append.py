@@ -25,7 +25,7 @@ class Committed(NamedTuple):
     state: StoredTable
     """The table as the commit left it."""
     head: StoredTable
-    """The table after tiering, if that was due."""
+    """The table after tiering, if that was due, and after a step of upkeep."""
 
 
 def hot_limit(snapshot: Snapshot, name: str) -> int:
@@ -113,7 +113,7 @@ def commit_with_blocks(
         _head_that_has(table, None)
     committed = _tier_if_due(storage.delete_blocks(table, blocks, deleted_keys, still_holds), host)
     if committed.head is committed.state:
-        after_commit(committed.state)
+        return Committed(committed.state, after_commit(committed.state, host=host))
     return committed
 
 
@@ -135,9 +135,7 @@ def _tier_if_due(committed: StoredTable, host: Host) -> Committed:
     snapshot = committed.snapshot
     if snapshot.properties.get("tiering", "writer") == "writer" and _exceeds(snapshot, 1):
         with suppress(storage.StorageError):
-            tiered = tier_table(committed, host)
-            after_commit(tiered)
-            return Committed(committed, tiered)
+            return Committed(committed, after_commit(tier_table(committed, host), host=host))
     return Committed(committed, committed)
 
 

@@ -44,6 +44,4 @@ class RowStore:
 
     def _committed(self, done: StoredTable) -> Committed:
         """End in a commit that is not hot, if it is one."""
-        if done is not self.stored:
-            after_commit(done)
-        return Committed(done, done)
+        return Committed(done, after_commit(done, host=self.table.host) if done is not self.stored else done)

@@ -68,13 +68,13 @@ class Table(
     def _move_on(self, head: StoredTable, done: StoredTable) -> Snapshot:
         snapshot = super()._move_on(head, done)
         if done is not head:
-            after_commit(done)
+            self.stored = after_commit(done, host=self.host)
         return snapshot
 
     def _move_to(self, stored: StoredTable) -> Snapshot:
         before, snapshot = self.stored, super()._move_to(stored)
         if stored is not before:
-            after_commit(stored)
+            self.stored = after_commit(stored, host=self.host)
         return snapshot
 
     def producer(self, linger: float = 0.5, rows: int = 10_000, application: str | None = None) -> Producer:
