@@ -1,5 +1,6 @@
 """Upkeep that is done: worst first, within what it may cost, beside writers and other maintainers, and on record."""
 
+import random
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -294,3 +295,16 @@ def test_a_table_that_cannot_be_asked_has_a_row_that_says_why() -> None:
     (row,) = catalog.due().to_pylist()
     assert (row["table"], row["task"]) == ("lost", "repair")
     assert "no files at" in row["why"]
+
+
+@pytest.mark.parametrize("key", [[], ["n"]])
+def test_a_row_is_written_again_a_few_times_at_most_while_a_table_grows_row_by_row(key: list[str]) -> None:
+    table, chance = created(0, {"block_rows": 40}, cluster_by=key), random.Random(1)
+    for _ in range(60):
+        table.append(numbers(chance.randrange(10**6), 1))
+        table.maintenance.run()
+        assert table.inspect.due().num_rows == 0
+    commits = [state.summary for _, state in table.stored.snapshots() if state is not None and state.same_rows]
+
+    assert sum(summary.get("added_rows", 0) for summary in commits) <= 3 * 60
+    assert table.count() == 60
