@@ -6,6 +6,7 @@ metadata compact``.
 - append: a hundred rows to a table of many blocks, beside the same to one of ten, in turns
 - delete: one key of many rows: which blocks are read and written again
 - compact: many small blocks: rows a second, and the peak of memory
+- due: what many small tables are due for, asked by a process that knows none of them, and again without news
 
 Tables for the first two have segments as a writer makes them, over blocks that nobody opens. Each part runs in a
 process of its own. Results go to ``benchmarks/results/upkeep.md``.
@@ -20,7 +21,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -33,7 +34,8 @@ import fuse_index as fuse
 from benchmarks import datasets, planning, report
 from benchmarks.worker import peak_memory
 from fuse_index.indexes.builder import index_builders
-from fuse_storage import StoredTable, meter_requests
+from fuse_index.table.upkeep.maintainer import KeptTable
+from fuse_storage import StoredTable, meter_requests, open_store, process_cache
 from fuse_storage.store.wrappers import MeteredStore
 
 HERE = Path(__file__).parent
@@ -156,11 +158,45 @@ def compact(data: Path, wanted: argparse.Namespace) -> Iterator[Cells]:
         }
 
 
+def due(data: Path, wanted: argparse.Namespace) -> Iterator[Cells]:
+    catalog = fuse.catalog(str(data / "warehouse"), create=True)
+    rows = pa.table({"id": range(60), "name": [str(number) for number in range(60)]})
+    for number in range(wanted.tables):
+        properties = {"block_rows": 10, "maintain": "on"}
+        table = catalog.create_table(f"t{number}", "id BIGINT, name STRING", ["id"], properties)
+        table.create_index("by_name", "bloom", ["name"])
+        table.append(rows)
+    kept = [KeptTable(f"t{number}", partial(metered, catalog, number)) for number in range(wanted.tables)]
+    process_cache.clear()
+    for name in ("cold", "without news", "without news"):
+        began, asked = time.process_time(), requests(kept)
+        assert all(each.look().policy.stated and not each.due for each in kept)
+        seconds = time.process_time() - began
+        yield {
+            "tables": wanted.tables,
+            "asked": name,
+            "processor seconds": round(seconds, 2),
+            "ms a table": round(1000 * seconds / wanted.tables, 2),
+            "requests a table": round((requests(kept) - asked) / wanted.tables, 2),
+        }
+
+
+def metered(catalog: fuse.Catalog, number: int) -> fuse.Table:
+    store = meter_requests(open_store(catalog.table_url(f"t{number}")))
+    return fuse.Table(StoredTable.open(store), catalog.host)
+
+
+def requests(kept: Sequence[KeptTable]) -> int:
+    stores = [each.table.stored.store for each in kept if each.table is not None]
+    return sum(store.request_count for store in stores if isinstance(store, MeteredStore))
+
+
 PARTS: Mapping[str, Callable[[Path, argparse.Namespace], Iterator[Cells]]] = {
     "metadata": metadata,
     "append": append,
     "delete": delete,
     "compact": compact,
+    "due": due,
 }
 
 
@@ -169,7 +205,7 @@ def alone(part: str, wanted: argparse.Namespace) -> list[Cells]:
     print(part, file=sys.stderr)
     sizes = [
         f"--{name.replace('_', '-')}={getattr(wanted, name)}"
-        for name in ("rows", "blocks", "many_blocks", "small_rows", "data")
+        for name in ("rows", "blocks", "many_blocks", "small_rows", "tables", "data")
     ]
     command = [sys.executable, "-m", "benchmarks.upkeep", "--as-json", "--parts", part, *sizes]
     done = subprocess.run(
@@ -185,6 +221,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=10_000, help="of the tables for metadata and compact")
     parser.add_argument("--many-blocks", type=int, default=100_000, help="of the table that is appended to")
     parser.add_argument("--small-rows", type=int, default=1_000, help="of each block that is compacted")
+    parser.add_argument("--tables", type=int, default=1_000, help="of the warehouse that is asked what is due")
     parser.add_argument("--as-json", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--data", type=Path, default=HERE / "data" / "upkeep")
     parser.add_argument("--results", type=Path, default=HERE / "results")

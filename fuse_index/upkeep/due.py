@@ -6,7 +6,7 @@ of the store beyond metadata that queries read too; an attached table's source i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import pyarrow as pa
@@ -15,10 +15,8 @@ from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, loa
 from fuse_index.indexes.registry import Host
 from fuse_index.upkeep.due_blocks import BLOCK_FINDERS
 from fuse_index.upkeep.due_times import TIME_FINDERS
-from fuse_index.upkeep.task import DUE_SCHEMA, REPAIR, DueTask, UpkeepContext
+from fuse_index.upkeep.task import DUE_SCHEMA, REPAIR, DueTask, Finder, UpkeepContext
 from fuse_storage import MaintenancePolicy, StoredTable
-
-_FINDERS = {**TIME_FINDERS, **BLOCK_FINDERS}
 
 
 def upkeep_context(table: StoredTable, host: Host, policy: MaintenancePolicy, now: datetime) -> UpkeepContext:
@@ -29,13 +27,25 @@ def upkeep_context(table: StoredTable, host: Host, policy: MaintenancePolicy, no
     return UpkeepContext(table, host, policy, now, usable, broken)
 
 
-def due_tasks(context: UpkeepContext) -> list[DueTask]:
-    """Find what is due at a state of a table, the worst first; nothing if ``maintain`` is off. Raises StorageError."""
+def due_tasks(context: UpkeepContext, for_blocks: Sequence[DueTask] | None = None) -> list[DueTask]:
+    """Find what is due at a state of a table, the worst first; nothing if ``maintain`` is off. Raises StorageError.
+
+    ``for_blocks``: what ``due_for_blocks`` said of this state and policy, where that is known.
+    """
     if not context.policy.tasks:
         return []
-    tasks = [task for name in context.policy.tasks for task in _FINDERS[name](context)]
-    told = [_repair(index) for index in context.broken]
-    return sorted([*tasks, *told], key=lambda task: (-task.excess, task.bytes, task.task, task.index or ""))
+    known = due_for_blocks(context) if for_blocks is None else for_blocks
+    tasks = [*known, *_found(TIME_FINDERS, context), *map(_repair, context.broken)]
+    return sorted(tasks, key=lambda task: (-task.excess, task.bytes, task.task, task.index or ""))
+
+
+def due_for_blocks(context: UpkeepContext) -> list[DueTask]:
+    """Find what is due for how blocks are, at whatever time. Raises StorageError."""
+    return _found(BLOCK_FINDERS, context)
+
+
+def _found(finders: Mapping[str, Finder], context: UpkeepContext) -> list[DueTask]:
+    return [task for name in context.policy.tasks if name in finders for task in finders[name](context)]
 
 
 def due_table(tasks: Iterable[DueTask]) -> pa.Table:

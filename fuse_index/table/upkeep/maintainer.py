@@ -16,7 +16,7 @@ from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle, move_on
 from fuse_index.hot.tier import tier_table
 from fuse_index.table.upkeep.account import DAY, DoneTask, MaintenanceCallback, rewritten_since
-from fuse_index.upkeep.due import due_tasks, upkeep_context
+from fuse_index.upkeep.due import due_for_blocks, due_tasks, upkeep_context
 from fuse_index.upkeep.steps import LOCAL_STEPS, Step, Stepped, run_step
 from fuse_index.upkeep.task import REPAIR, DueTask, UpkeepContext
 from fuse_storage import MAINTENANCE_TASKS, CodedError, Conflict, MaintenancePolicy, StoredTable, upkeep_lease
@@ -70,8 +70,9 @@ class RunLimits:
 class KeptTable:
     """A table as a maintainer knows it.
 
-    ``open``: opens it. ``defaults``: properties of its namespaces. ``asked``: it was named, so that it is kept though
-    nobody said so. ``rest``, ``losses``: runs that it is left out of, and how often it was in a row.
+    ``open``: opens it. ``for_blocks``: what was due for how blocks are, at which state. ``defaults``: properties of its
+    namespaces. ``asked``: it was named, so that it is kept though nobody said so. ``rest``, ``losses``: runs that it is
+    left out of, and how often it was in a row.
     """
 
     name: str
@@ -80,6 +81,7 @@ class KeptTable:
     asked: bool = False
     table: TableHandle | None = None
     policy: MaintenancePolicy = field(default_factory=MaintenancePolicy)
+    for_blocks: tuple[StoredTable, list[DueTask]] | None = None
     due: list[DueTask] = field(default_factory=list)
     rest: int = 0
     losses: int = 0
@@ -90,9 +92,10 @@ class KeptTable:
         policy = MaintenancePolicy.from_properties(table.snapshot.properties, self.defaults)
         if not (policy.stated or self.asked):
             policy = replace(policy, tasks=())
-        self.policy = policy
         context = upkeep_context(table.stored, table.host, policy, datetime.now(UTC))
-        self.due = due_tasks(context)
+        if self.for_blocks is None or self.for_blocks[0] is not table.stored or self.policy != policy:
+            self.for_blocks = table.stored, due_for_blocks(context)
+        self.policy, self.due = policy, due_tasks(context, self.for_blocks[1])
         return context
 
     def try_look(self) -> Exception | None:
