@@ -151,6 +151,9 @@ class Maintainer:
                 yield done
             if kept.due:
                 yield from self._look(kept)
+                kept.due = [
+                    each for each in kept.due if each != task
+                ]  # what a step leaves as it was is for the next run
 
     def _look(self, kept: KeptTable) -> Iterator[DoneTask]:
         """Ask a table what is due; tell what is not done by itself, and why it cannot be asked."""

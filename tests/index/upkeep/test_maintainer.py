@@ -170,6 +170,14 @@ def test_a_step_that_gains_nothing_is_on_record_until_blocks_come() -> None:
         assert upkeep_record(table.snapshot, "compact") is not None
 
 
+def test_a_step_that_leaves_a_task_as_due_as_it_was_is_done_once_in_a_run() -> None:
+    def idle(context: UpkeepContext, task: DueTask) -> Stepped:
+        return Stepped(context.table)
+
+    maintainer = Maintainer([kept(created(6))], LIMITS, steps={**STEPS, "compact": idle})
+    assert [len(maintainer.run()) for _ in range(2)] == [1, 1]
+
+
 def test_an_index_that_fails_on_a_block_is_not_built_at_every_run() -> None:
     class Failing(Values):
         name = "failing"
