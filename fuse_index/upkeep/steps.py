@@ -91,7 +91,8 @@ def _one_commit(job: RewriteJob) -> Stepped:
     before = job.table
     while job.commit([job.run(each) for each in job.plan_tasks()]) and job.table is before:
         pass
-    return Stepped(job.table, job.table is not before)
+    gained = job.table is not before and "removed_blocks" in job.table.snapshot.summary  # else segments were joined
+    return Stepped(job.table, gained)
 
 
 def _refresh(context: UpkeepContext, task: DueTask) -> Stepped:
