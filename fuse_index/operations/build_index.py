@@ -175,12 +175,14 @@ def run_build_tasks(
     processes: int = 1,
     progress: ProgressCallback | None = None,
     commit_seconds: float = _COMMIT_INTERVAL_SECONDS,
+    *,
+    must_build: bool = False,
 ) -> StoredTable:
     """Run the tasks that were planned for a table; commit now and then, and at the end, whatever that is.
 
     Returns the table as the last commit left it. A block that its kind cannot index stays as it is, with a
     PluginWarning that names it, unless the tasks are strict: then IndexFault is raised. Raises BuildError if a process
-    died (what was done before is kept), StorageError.
+    died (what was done before is kept), or with ``must_build`` if no block was indexed; StorageError.
     """
     if not tasks:
         return table
@@ -194,6 +196,12 @@ def run_build_tasks(
                 committer.add(result)
     finally:
         committer.commit()
+    if must_build and not committer.indexed:
+        blocks, definition = sum(task.block_count for task in tasks), tasks[0].builder.definition
+        raise BuildError(
+            f"index {definition.name!r} was built on none of {blocks:,} blocks: its kind {definition.kind!r} failed on "
+            f"each, as was warned of; repair the kind, or drop the index"
+        )
     return committer.head
 
 
@@ -204,6 +212,7 @@ class _Committer:
     builder: IndexBuilder
     table: StoredTable
     seconds: float
+    indexed: int = 0
 
     def __post_init__(self) -> None:
         self.head, self._waiting, self._last = self.table, list[BuildResult](), time.monotonic()
@@ -211,6 +220,7 @@ class _Committer:
     def add(self, result: BuildResult) -> None:
         if result.staged:
             self._waiting.append(result)
+            self.indexed += sum(staged.indexed for staged in result.staged)
         if time.monotonic() - self._last >= self.seconds:
             self.commit()
 

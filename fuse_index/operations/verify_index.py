@@ -48,6 +48,7 @@ _READ_CHUNK_BYTES = 8 << 20
 
 _TruthBits = npt.NDArray[np.uint8]
 _Offsets = npt.NDArray[np.int64]
+_KIND_FAILS = "its kind fails in "
 _TRUTH_NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
 
 
@@ -69,22 +70,20 @@ class Verification:
         return not self.problems
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "index": self.index,
-            "sound": self.sound,
-            "blocks": self.blocks,
-            "payloads": self.payloads,
-            "leaves": self.leaves,
-            "problems": list(self.problems),
-        }
+        counts = {name: getattr(self, name) for name in ("blocks", "payloads", "leaves")}
+        return {"index": self.index, "sound": self.sound, **counts, "problems": list(self.problems)}
 
     def __str__(self) -> str:
         looked = f"{self.leaves} predicates on {self.blocks} blocks, {self.payloads} payloads by checksum"
+        if self.sound and not self.blocks:
+            return f"{self.index} was not verified: no block is indexed; refresh it"
+        if self.sound and not self.leaves:
+            return f"{self.index} has whole payloads, and voted on nothing that was drawn: {looked}"
         if self.sound:
             return f"{self.index} is sound: {looked}"
-        return "\n".join(
-            [f"{self.index} is not sound ({looked}); rebuild it:", *(f"  {problem}" for problem in self.problems)]
-        )
+        only_kind = all(problem.startswith(_KIND_FAILS) for problem in self.problems)
+        advice = "its kind has to be repaired" if only_kind else "rebuild it"
+        return "\n".join([f"{self.index} is not sound ({looked}); {advice}:", *(f"  {each}" for each in self.problems)])
 
 
 def check_index(
@@ -148,6 +147,7 @@ class _VoteChecker:
     sample: _Offsets
     leaf_count: int = 0
     strict_functions: frozenset[str] = field(init=False)
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.strict_functions = strict_function_names(self.host.functions)
@@ -214,8 +214,13 @@ class _VoteChecker:
             _KIND_TIMEOUT_SECONDS,
         )
         if isinstance(probe, PluginFailure):
-            return f"compile() of {predicate_sql(leaf)}: {probe.detail}"
+            return self._failure("compile", leaf, probe.detail)
         return probe if isinstance(probe, Probe) else None
+
+    def _failure(self, method: str, leaf: Leaf | Conjunction, detail: str) -> str:
+        """Say how the kind fails: in the words of the first predicate, whatever others it fails on alike."""
+        first = self.failures.setdefault((method, detail), predicate_sql(leaf))
+        return f"{_KIND_FAILS}{method}(), such as on {first}: {detail}"
 
     def _check_leaf(
         self, place: int, leaf: Leaf | Conjunction, probe: Probe[Any], truth: _TruthBits, inputs: pa.Table
@@ -239,7 +244,7 @@ class _VoteChecker:
         kind: Any = self.kind
         answer = call_probe(kind, probe, unit.batch, _KIND_TIMEOUT_SECONDS)
         if isinstance(answer, PluginFailure):
-            yield f"{predicate_sql(leaf)}: {answer.detail}"
+            yield self._failure("probe", leaf, answer.detail)
             return
         zone_rows, zones = unit.batch.zone_rows, unit.zones
         by_zone = len(answer) == len(zone_rows)

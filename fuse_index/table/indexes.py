@@ -121,7 +121,7 @@ def rebuild_index(
     head = writable_head(table)
     tasks = build_index.plan_rebuild(head, find_index(head, table.host, name), table.host, processes, strict)
     stored = tasks[0].table if tasks else head.refresh()  # it may have a new definition, and no blocks
-    return move_on(table, head, build_index.run_build_tasks(stored, tasks, processes, progress))
+    return move_on(table, head, build_index.run_build_tasks(stored, tasks, processes, progress, must_build=True))
 
 
 def plan_index_tasks(

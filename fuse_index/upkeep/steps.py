@@ -114,8 +114,7 @@ def _verify(context: UpkeepContext, task: DueTask) -> Stepped:
     table, faults = context.table, list[IndexFault]()
     for definition in context.definitions:
         found = check_index(table, definition, context.host, VERIFIED_BLOCKS, seed=table.snapshot.version)
-        advice = "; rebuild it"
-        faults += [IndexFault(found.index, definition.kind, "not sound", text + advice) for text in found.problems[:1]]
+        faults += [IndexFault(found.index, definition.kind, "not sound", text) for text in found.problems[:1]]
     summary = {"indexes": len(context.definitions), "problems": [str(fault) for fault in faults]}
     done = record_upkeep(table, "verify", "verify", int(context.now.timestamp()), summary)
     if faults:

@@ -181,7 +181,7 @@ def _report(done: DoneTask, as_json: bool) -> None:
         case "due":
             said = f"would read {output.format_bytes(done.bytes_read)}: {done.why}"
         case "failed" | "lost":
-            said = f"{done.outcome}, and is tried again later: {done.problem}"
+            said = f"{done.outcome}: {done.problem}"
         case _:
             said = f"{done.outcome}: {done.why}"
     line = f"{done.table}: {what} {said}"

@@ -67,7 +67,7 @@ class IndexMaintenance:
 
         Raises:
             DefinitionError: There is no such index, or its kind refuses it.
-            BuildError: A process that builds ended early.
+            BuildError: A process that builds ended early; or the index failed on every block.
             IndexFault: With ``strict``, the index failed on a block.
             ReadOnly: The table was opened at an older state, or to be read only.
             StorageError: The store fails.

@@ -9,6 +9,7 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index.indexes.registry import Host, PluginWarning
+from fuse_index.plugin import Reason, Refusal
 from fuse_plugins import bloom, min_max
 from fuse_storage import process_cache
 from tests.index.kinds import Greatest, Lies, Values
@@ -142,7 +143,10 @@ def test_a_kind_that_raises_is_found_out():
     table.append(numbers())
     table.create_index("x", "stumbles", ["n"])
 
-    assert "LookupError: where was I" in str(table.maintenance.verify_index("x"))
+    head, line = str(table.maintenance.verify_index("x")).splitlines()  # one, of all predicates
+    assert head.endswith("; its kind has to be repaired:")
+    assert line.startswith("  its kind fails in probe(), such as on ")
+    assert line.endswith("LookupError: where was I")
 
 
 TYPES = {
@@ -188,4 +192,46 @@ def test_nothing_is_found_in_an_index_that_was_never_built():
     table.append(numbers())
     table.create_index("x", "values", ["n"], build=False)
 
-    assert str(table.maintenance.verify_index("x")) == "x is sound: 0 predicates on 0 blocks, 0 payloads by checksum"
+    said = str(table.maintenance.verify_index("x"))
+    assert said == "x was not verified: no block is indexed; refresh it"
+
+
+class Silent(Values):
+    name = "silent"
+
+    def compile(self, what, inputs, options, context):
+        return Refusal(Reason.LEAF_UNSUPPORTED, "ask something else")
+
+
+def test_an_index_that_votes_on_nothing_is_not_called_sound():
+    table = created(None, Silent)
+    table.append(numbers())
+    table.create_index("x", "silent", ["n"])
+
+    said = str(table.maintenance.verify_index("x"))
+    assert said == (
+        "x has whole payloads, and voted on nothing that was drawn: 0 predicates on 4 blocks, 4 payloads by checksum"
+    )
+
+
+class NeverBuilt(Values):
+    name = "never_built"
+
+    def build(self, rows, zones, options):
+        raise ValueError("no room")
+
+
+def test_a_rebuild_that_built_nothing_fails():
+    table = created(None, NeverBuilt)
+    table.append(numbers())
+    table.create_index("x", "never_built", ["n"], build=False)
+
+    with pytest.warns(PluginWarning, match="no room"), pytest.raises(fuse.BuildError) as failed:
+        table.maintenance.rebuild_index("x")
+    assert str(failed.value).startswith(
+        "index 'x' was built on none of 4 blocks: its kind 'never_built' failed on each"
+    )
+
+    empty = created(None, NeverBuilt)
+    empty.create_index("x", "never_built", ["n"])
+    assert empty.maintenance.rebuild_index("x").block_count == 0

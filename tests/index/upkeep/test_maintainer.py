@@ -13,13 +13,14 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
+from fuse_index.indexes.registry import Host
 from fuse_index.table.upkeep.account import DoneTask
 from fuse_index.table.upkeep.maintainer import STEPS, KeptTable, Maintainer, RunLimits
 from fuse_index.upkeep.steps import Stepped
 from fuse_index.upkeep.task import DueTask, UpkeepContext
 from fuse_storage import upkeep_lease, upkeep_record
 from fuse_storage.testing import check_invariants
-from tests.index.kinds import Values
+from tests.index.kinds import Lies, Values
 from tests.index.tables import numbers
 
 LIMITS = RunLimits()
@@ -184,7 +185,7 @@ def test_an_index_that_fails_on_a_block_is_not_built_at_every_run() -> None:
         def build(self, rows: pa.Table, zones: Any, options: Any) -> Any:
             raise ValueError("cannot")
 
-    table = created(2, host=fuse.indexes.registry.Host([Failing]))  # type: ignore[attr-defined]
+    table = created(2, host=Host([Failing]))
     table.create_index("x", "failing", ["text"], build=False)
     with pytest.warns(fuse.PluginWarning, match="cannot"):
         done = table.maintenance.run(only=["refresh"])
@@ -315,3 +316,17 @@ def test_a_row_is_written_again_a_few_times_at_most_while_a_table_grows_row_by_r
 
     assert sum(summary.get("added_rows", 0) for summary in commits) <= 3 * 60
     assert table.count() == 60
+
+
+def test_an_index_that_is_not_sound_is_told_once_a_period() -> None:
+    table = fuse.create_table(f"memory://kept-{uuid4().hex}", "n BIGINT", host=Host([Lies]))
+    table.append([{"n": number} for number in range(20)])
+    table.create_index("x", "lies", ["n"])
+    table.set_properties({"maintain_verify_every": "0.001s"})
+
+    (told,) = table.maintenance.run(only=["verify"]).to_pylist()
+    assert told["outcome"] == "failed"
+    assert told["problem"].startswith("index 'x' of kind 'lies': not sound: ")
+    assert table.refresh().snapshot.summary["problems"] == [told["problem"]]
+    table.set_properties({"maintain_verify_every": "1d"})
+    assert table.maintenance.run(only=["verify"]).num_rows == 0
