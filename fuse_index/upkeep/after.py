@@ -12,7 +12,7 @@ from fuse_index.upkeep.steps import LOCAL_STEPS, run_step
 from fuse_index.upkeep.task import DueTask, UpkeepContext
 from fuse_storage import Conflict, MaintenancePolicy, StoredTable, upkeep_lease
 
-MAX_STEP_BYTES = 64 << 20
+MAX_AFTER_COMMIT_BYTES = 64 << 20
 """Bytes of blocks that a writer reads at most, which takes a second or so: what needs more is left to a maintainer."""
 _UPKEEP = ("compact", "recluster", "build index", "vacuum", "verify")
 """Operations that are no occasion for upkeep, since they are it."""
@@ -52,5 +52,5 @@ def _step(table: StoredTable, host: Host) -> StoredTable:
 
 def _worst(context: UpkeepContext) -> DueTask | None:
     return next(
-        (task for task in due_tasks(context) if task.task in LOCAL_STEPS and task.bytes <= MAX_STEP_BYTES), None
+        (task for task in due_tasks(context) if task.task in LOCAL_STEPS and task.bytes <= MAX_AFTER_COMMIT_BYTES), None
     )

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.table.arguments import parse_duration
-from fuse_index.table.upkeep.account import MaintenanceCallback, done_table
+from fuse_index.table.upkeep.account import done_table
 from fuse_index.table.upkeep.maintainer import KeptTable, Maintainer, RunLimits
 from fuse_index.upkeep.task import DUE_SCHEMA
-from fuse_index.warehouse.handle import tables_within
+from fuse_index.warehouse.handle import namespaces_within, tables_within
 from fuse_index.warehouse.tables import TablesMixin
 from fuse_storage import MAINTENANCE_PROPERTIES, CatalogState, CatalogTable, Identifier, MaintenancePolicy
 
@@ -69,7 +69,6 @@ class UpkeepMixin(TablesMixin):
         *,
         dry_run: bool = False,
         defaults: Mapping[str, str] | None = None,
-        progress: MaintenanceCallback | None = None,
     ) -> pa.Table:
         """Do what ``due`` tells, the worst first, at tables with the property ``maintain``, or in a namespace with it.
 
@@ -82,7 +81,6 @@ class UpkeepMixin(TablesMixin):
             only: Which tasks.
             dry_run: Only tell what would be done first.
             defaults: As for ``due``: ``{"maintain": "on"}`` keeps all tables that do not say otherwise.
-            progress: Called with a ``DoneTask`` for each.
 
         Returns:
             A row for each step, as ``table.maintenance.run`` gives them.
@@ -104,7 +102,7 @@ class UpkeepMixin(TablesMixin):
         duration = parse_duration(budget, "budget") if isinstance(budget, str) else budget
         limits = RunLimits.of(duration, max_bytes, only, dry_run)
         kept = kept_tables(self, namespace, defaults)
-        return done_table(Maintainer(kept, limits, progress or (lambda _: None)).run())
+        return done_table(Maintainer(kept, limits).run())
 
 
 def kept_tables(
@@ -133,7 +131,7 @@ def kept_tables(
 
 def _all_tables(state: CatalogState, namespace: Identifier) -> Iterator[CatalogTable]:
     yield from tables_within(state, namespace)
-    for inner in sorted(state.namespaces_in(namespace), key=lambda found: found.identifier):
+    for inner in namespaces_within(state, namespace):
         yield from _all_tables(state, inner.identifier)
 
 

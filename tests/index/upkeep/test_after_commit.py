@@ -63,7 +63,7 @@ def test_what_was_tiered_is_kept_too() -> None:
 
 
 def test_what_is_large_is_left_to_a_maintainer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(after, "MAX_STEP_BYTES", 100)
+    monkeypatch.setattr(after, "MAX_AFTER_COMMIT_BYTES", 100)
     assert "compact" not in operations(grown(created({"maintain_after_commit": "compact"})))
 
 
