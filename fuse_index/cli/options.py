@@ -182,11 +182,16 @@ def _value(text: str) -> Any:
         return text
 
 
+def require_spark(what: str) -> None:
+    """Raise SparkNotInstalled where ``what`` needs PySpark, and there is none."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise SparkNotInstalled(f"{what} needs PySpark: pip install 'pyspark>=4.0.1' 'pandas<3'")
+
+
 @contextmanager
 def open_spark_session(master: str) -> Iterator[tuple[Any, Any]]:
     """``fuse_index.spark``, and a session there. Raises FuseIndexErrors for a Spark that cannot be had."""
-    if importlib.util.find_spec("pyspark") is None:
-        raise SparkNotInstalled("--spark needs PySpark: pip install 'pyspark>=4.0.1' 'pandas<3'")
+    require_spark("--spark")
     from fuse_index import spark
     from fuse_index.spark.installation import start_session
 

@@ -9,7 +9,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -25,6 +26,7 @@ from fuse_index.spark.placement import is_connect
 from fuse_index.spark.session import register_session
 from fuse_index.spark.source import data_source
 from fuse_index.table.arguments import check_arguments
+from fuse_index.warehouse.catalog import Catalog
 from fuse_index.warehouse.catalog import catalog as open_catalog
 
 _MASTER_PATTERN = re.compile(r"local(\[(\*|\d+)(, *\d+)?\]|-cluster\[.*\])?|yarn|(spark|k8s|sc)://.+")
@@ -38,19 +40,24 @@ def start_session(master: str) -> SparkSession:
 
     ``master``: such as ``local[4]`` or ``sc://host``. Raises InputError where Spark cannot be had.
     """
+    spark = start_spark(master)
+    install(spark)
+    return spark
+
+
+def start_spark(master: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Start a session as ``start_session`` does, with these settings, and without us. Raises InputError."""
     if not _MASTER_PATTERN.fullmatch(master):  # or the JVM says so, in a page
         raise InputError(f"no Spark at {master!r}: {_MASTER_HINT}")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take any python3 on the PATH
-    builder = SparkSession.builder.appName("fuse-index")
+    builder = SparkSession.builder.appName("fuse-index").config(map=dict(settings or {}))
     try:
-        spark = (builder.remote(master) if master.startswith("sc://") else builder.master(master)).getOrCreate()
+        return (builder.remote(master) if master.startswith("sc://") else builder.master(master)).getOrCreate()
     except (PySparkException, Py4JError) as refusal:
         if "JAVA_GATEWAY_EXITED" in str(refusal):
             raise InputError(f"Spark did not start: {_java_problem()}") from refusal
         first_line = str(refusal).strip().split("\n")[0]
         raise InputError(f"no Spark at {master!r}: {first_line}; {_MASTER_HINT}") from refusal
-    install(spark)
-    return spark
 
 
 def _java_problem() -> str:
@@ -93,11 +100,9 @@ def install(
         fuse_spark.install(spark, warehouse="/data/warehouse")
         spark.sql("CREATE TABLE fuse.orders (id BIGINT)")
     """
-    if catalog.lower() in _SPARK_CATALOGS or not _CATALOG_PATTERN.fullmatch(catalog):
-        raise InputError(f"catalog={catalog!r}: give a name of letters, digits, - and _ that Spark has no catalogue of")
-    data_source.register_source(spark, host)
-    functions.register_functions(spark, host or Host.discover())
+    check_catalog_name(catalog)
     if not is_connect(spark):
+<<<<<<< HEAD
         session = register_session(spark, host)
         names = None if warehouse is None else open_catalog(warehouse, options, create=True, host=host)
         install_catalog(spark, catalog, names, options, host)
@@ -105,7 +110,42 @@ def install(
             session.source_indexes.use_warehouse(catalog, names)
             jvm_bridge(spark).renewSourceIndexes(spark._jsparkSession, session.key)
     elif warehouse is not None:
+=======
+        names = None if warehouse is None else open_catalog(warehouse, options, create=True, host=host)
+        install_catalogs(spark, host, [NamedWarehouse(catalog, names, options)])
+        return
+    _register_names(spark, host)
+    if warehouse is not None:
+>>>>>>> fefc9f3 (One command serves our catalogues to clients of Spark Connect and JDBC)
         raise InputError(
             "Spark Connect has no JVM here that could have a catalogue: find a table by fuse_index.catalog(warehouse)"
             ".table_url(name), and read it by spark.read.format('fuse').load(url)"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class NamedWarehouse:
+    """The name of a catalogue and the warehouse behind it, if any. ``options``: of the object store."""
+
+    name: str
+    warehouse: Catalog | None = None
+    options: Mapping[str, str] | None = None
+
+
+def install_catalogs(spark: SparkSession, host: Host | None, catalogs: Iterable[NamedWarehouse]) -> None:
+    """Install us in a classic session, with catalogues whose warehouses are open already."""
+    _register_names(spark, host)
+    register_session(spark, host)
+    for each in catalogs:
+        install_catalog(spark, each.name, each.warehouse, each.options, host)
+
+
+def check_catalog_name(name: str) -> None:
+    """Raise InputError for a name that no catalogue of ours can have."""
+    if name.lower() in _SPARK_CATALOGS or not _CATALOG_PATTERN.fullmatch(name):
+        raise InputError(f"catalog={name!r}: give a name of letters, digits, - and _ that Spark has no catalogue of")
+
+
+def _register_names(spark: SparkSession, host: Host | None) -> None:
+    data_source.register_source(spark, host)
+    functions.register_functions(spark, host or Host.discover())

@@ -35,6 +35,9 @@ from fuse_index.table.arguments import check_arguments
 from fuse_index.table.open import open_table
 from fuse_storage import StoredTable
 
+SERVER_CATALOG_SETTING = "spark.fuse.index.server.catalog"
+"""By this setting a session of a server's client says that it has us, in a catalogue of this name."""
+
 _HADOOP_SCHEMES = {"": ("file",), "file": ("file",), "s3": ("s3", "s3a"), "gs": ("gs",)}
 """By the scheme of a table's URL, what Hadoop may call it, the likeliest first."""
 
@@ -218,6 +221,11 @@ def register_session(spark: SparkSession, host: Host | None = None) -> NativeSes
             serve_requests(spark, key, _sessions[key].callback.apply)
     bridge.optimize(spark._jsparkSession)
     return _sessions[key]
+
+
+def forget_session(session_id: str) -> None:
+    """Let go of what is kept for a classic session of this process that is over."""
+    _sessions.pop(f"{session_id}/{os.getpid()}", None)
 
 
 def _scheme(spark: SparkSession, url: str) -> str | None:

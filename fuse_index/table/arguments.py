@@ -117,6 +117,7 @@ _ARGUMENT_TYPES: Mapping[str, ArgumentType] = {
     "MaintenanceCallback": ArgumentType(callable, "a function"),
     "ReclusterCallback": ArgumentType(callable, "a function"),
     "SparkSession": ArgumentType(lambda value: hasattr(value, "createDataFrame"), "a SparkSession"),
+    "Endpoints": ArgumentType(lambda value: hasattr(value, "check_reach"), "Endpoints such as Endpoints(jdbc=10000)"),
     "DataFrame": ArgumentType(lambda value: hasattr(value, "mapInArrow"), "a DataFrame"),
     "tuple[str, int]": ArgumentType(
         lambda value: isinstance(value, tuple) and list(map(type, value)) == [str, int], "a text and a whole number"

@@ -75,6 +75,13 @@ def install_catalog(
         bridge.catalog(spark._jsparkSession, name, key)
 
 
+def forget_catalogs(session_id: str) -> None:
+    """Let go of the catalogues of a session that is over."""
+    with _lock:
+        for key in [each for each in _installed if each.startswith(f"{session_id}/")]:
+            del _installed[key]
+
+
 def _tell_of_another(name: str, former: Catalog | None, warehouse: Catalog) -> None:
     if former is not None and former.url != warehouse.url:
         _logger.warning(

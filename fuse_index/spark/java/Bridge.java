@@ -9,6 +9,7 @@ import fuse_index.spark.java.foreign.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.rules.*;
+import fuse_index.spark.java.server.*;
 import fuse_index.spark.java.write.*;
 import java.io.IOException;
 import java.util.*;
@@ -41,6 +42,8 @@ public class Bridge {
 
   public void addConditions(String conditions) throws IOException, ReflectiveOperationException { ErrorConditions.add(conditions); }
 
+  public void unregister(String prefix) { PythonCallback.unregister(prefix); }
+
   public Object attachment(String number) { return PythonCallback.attachment(number); }
 
   /** Puts a catalogue into the session's map of loaded ones: Spark makes one by name only from a class path. */
@@ -52,6 +55,13 @@ public class Bridge {
       loaded.put(name, new FuseCatalog((SparkSession) session, name, callbackKey));
     }
   }
+
+  /** Has Python asked, under a key and with its id, to install us in each session that is made of this one. */
+  public void hook(Object session, String callbackKey) { SessionHook.put((SparkSession) session, callbackKey); }
+
+  public SparkSession served(String id) { return ServedSessions.find(id); }
+
+  public String takeEnded() { return ServedSessions.takeEnded(); }
 
   /** A DataFrame over one of our tables. `description` and `listing` are what TableSnapshot wants. */
   public Dataset<Row> dataset(Object session, String description, byte[] listing) throws IOException {

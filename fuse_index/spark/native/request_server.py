@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from fuse_index.errors import InputError
 from fuse_index.spark.failures import encode_failure
 from fuse_index.spark.native.java_compiler import jvm_bridge
 
@@ -35,6 +36,13 @@ def _encode_in_python_words(_: str, raised: BaseException) -> str:
     return encode_failure(raised)
 
 
+def _refuse(_: str) -> None:
+    raise InputError("the session that asks is over")
+
+
+_FORGOTTEN = _refuse, _encode_in_python_words
+
+
 def serve_requests(
     spark: SparkSession, key: str, callback: Callback, encode: FailureEncoder = _encode_in_python_words
 ) -> None:
@@ -45,6 +53,19 @@ def serve_requests(
         if server is None:
             server = _servers[gateway] = RequestServer(bridge)
     server.register(key, callback, encode)
+
+
+def forget_requests(spark: SparkSession, prefix: str) -> None:
+    """Answer nothing more under keys that begin with ``prefix``."""
+    server = _servers.get(spark.sparkContext._gateway)
+    if server is not None:
+        server.unregister(prefix)
+
+
+def pending_requests(spark: SparkSession) -> int:
+    """How many requests of the JVM of a classic session are being answered."""
+    server = _servers.get(spark.sparkContext._gateway)
+    return 0 if server is None else server.pending
 
 
 class RequestServer:
@@ -71,6 +92,22 @@ class RequestServer:
             if not self._threads:
                 self._start_thread()
 
+    def unregister(self, prefix: str) -> None:
+        self._bridge.unregister(prefix)
+        for key in [each for each in list(self._callbacks) if each.startswith(prefix)]:
+            self._callbacks.pop(key, None)
+
+    @property
+    def pending(self) -> int:
+        """How many requests are being answered."""
+        with self._lock:
+            return self._threads - self._idle
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys under which there is a callback."""
+        return frozenset(self._callbacks)
+
     def _start_thread(self) -> None:
         self._threads += 1
         self._idle += 1
@@ -79,7 +116,7 @@ class RequestServer:
     def _serve(self) -> None:
         while (request := self._take()) is not None:
             number, key, body = request.split("\0", 2)
-            callback, encode = self._callbacks[key]
+            callback, encode = self._callbacks.get(key, _FORGOTTEN)
             try:
                 reply, failure = callback(body), None
             except BaseException as raised:  # whatever it is, the query must be told

@@ -1,6 +1,7 @@
 package fuse_index.spark.java.rpc;
 
 import org.apache.spark.QueryContext;
+import org.apache.spark.SparkRuntimeException;
 import org.apache.spark.SparkThrowableHelper;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.IndexAlreadyExistsException;
@@ -54,6 +55,14 @@ public class StatementError extends AnalysisException {
   public static RuntimeException raise(Exception failure) {
     if (failure instanceof PythonFailure) Platform.throwException(of((PythonFailure) failure));
     return raise("EXTERNAL_ERROR", "58000", String.valueOf(failure.getMessage()));
+  }
+
+  /** What went wrong, for callers that may throw no checked exception. `otherwise`: what is said where a failure has no words. */
+  public static RuntimeException unchecked(Exception failure, String otherwise) {
+    if (failure instanceof InterruptedException) Thread.currentThread().interrupt();
+    String code = failure instanceof PythonFailure ? ((PythonFailure) failure).code : "EXTERNAL_ERROR";
+    String message = failure.getMessage() == null ? otherwise : failure.getMessage();
+    return new SparkRuntimeException(ErrorConditions.of(code), parameters(message), failure, new QueryContext[0], "");
   }
 
   private static RuntimeException raise(String code, String sqlState, String message) {
