@@ -19,11 +19,7 @@ JAVA_CLASSES = [
     for path in sorted(JAVA.rglob("*.java"))
     if path.name != "package-info.java" and path.parent.name != "older"  # of Spark's package
 ]
-<<<<<<< HEAD
-JAVA_ROOMS = ("foreign", "rules", "catalog", "write", "aggregate", "driver", "read", "files", "rpc", "catalyst")
-=======
-JAVA_ROOMS = ("server", "rules", "catalog", "write", "aggregate", "driver", "read", "files", "rpc", "catalyst")
->>>>>>> fefc9f3 (One command serves our catalogues to clients of Spark Connect and JDBC)
+JAVA_ROOMS = ("server", "foreign", "rules", "catalog", "write", "aggregate", "driver", "read", "files", "rpc", "catalyst")
 """From the top: each imports those after it."""
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in FILES}
 

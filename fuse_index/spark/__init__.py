@@ -16,14 +16,11 @@ if TYPE_CHECKING:
     from fuse_index.spark.jobs.upsert import upsert, upserting
     from fuse_index.spark.jobs.views import introspect
     from fuse_index.spark.jobs.write import build_index, write
-<<<<<<< HEAD
     from fuse_index.spark.lakes.index import index
     from fuse_index.spark.lakes.use import use
-=======
     from fuse_index.spark.server.address import Endpoints
     from fuse_index.spark.server.serve import Server, serve
     from fuse_index.spark.server.session_hook import install_in_new_sessions
->>>>>>> fefc9f3 (One command serves our catalogues to clients of Spark Connect and JDBC)
     from fuse_index.spark.session import FallbackWarning, read, search
 else:
     _load, __dir__ = lazy_names(__name__)

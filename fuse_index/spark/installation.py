@@ -102,21 +102,11 @@ def install(
     """
     check_catalog_name(catalog)
     if not is_connect(spark):
-<<<<<<< HEAD
-        session = register_session(spark, host)
-        names = None if warehouse is None else open_catalog(warehouse, options, create=True, host=host)
-        install_catalog(spark, catalog, names, options, host)
-        if names is not None:
-            session.source_indexes.use_warehouse(catalog, names)
-            jvm_bridge(spark).renewSourceIndexes(spark._jsparkSession, session.key)
-    elif warehouse is not None:
-=======
         names = None if warehouse is None else open_catalog(warehouse, options, create=True, host=host)
         install_catalogs(spark, host, [NamedWarehouse(catalog, names, options)])
         return
     _register_names(spark, host)
     if warehouse is not None:
->>>>>>> fefc9f3 (One command serves our catalogues to clients of Spark Connect and JDBC)
         raise InputError(
             "Spark Connect has no JVM here that could have a catalogue: find a table by fuse_index.catalog(warehouse)"
             ".table_url(name), and read it by spark.read.format('fuse').load(url)"
@@ -135,9 +125,12 @@ class NamedWarehouse:
 def install_catalogs(spark: SparkSession, host: Host | None, catalogs: Iterable[NamedWarehouse]) -> None:
     """Install us in a classic session, with catalogues whose warehouses are open already."""
     _register_names(spark, host)
-    register_session(spark, host)
+    session = register_session(spark, host)
     for each in catalogs:
         install_catalog(spark, each.name, each.warehouse, each.options, host)
+        if each.warehouse is not None:
+            session.source_indexes.use_warehouse(each.name, each.warehouse)
+            jvm_bridge(spark).renewSourceIndexes(spark._jsparkSession, session.key)
 
 
 def check_catalog_name(name: str) -> None:

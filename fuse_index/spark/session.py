@@ -28,15 +28,13 @@ from fuse_index.spark.native.request_server import serve_requests
 from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, SnapshotPlanner, state_key
 from fuse_index.spark.placement import is_connect, run_where_reachable
 from fuse_index.spark.schemas import to_spark_schema
+from fuse_index.spark.server.served_read import read_on_server
 from fuse_index.spark.source import data_source
 from fuse_index.spark.source.options import STORE_PREFIX, TableLocation
 from fuse_index.spark.text_limits import text_limits
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.open import open_table
 from fuse_storage import StoredTable
-
-SERVER_CATALOG_SETTING = "spark.fuse.index.server.catalog"
-"""By this setting a session of a server's client says that it has us, in a catalogue of this name."""
 
 _HADOOP_SCHEMES = {"": ("file",), "file": ("file",), "s3": ("s3", "s3a"), "gs": ("gs",)}
 """By the scheme of a table's URL, what Hadoop may call it, the likeliest first."""
@@ -88,8 +86,8 @@ def read(
         options: Of the object store for us; Spark has its own.
 
     Returns:
-        The DataFrame. Where Spark's own reader cannot read the table it is read through ``format("fuse")``, with a
-        ``FallbackWarning`` that says why.
+        The DataFrame; on Connect each query reads the head of then. Where Spark's own reader cannot read the table,
+        or a Connect server lacks us, it is read through ``format("fuse")``, with a ``FallbackWarning`` that says why.
 
     Raises:
         NotFound: There is no table, branch, snapshot or tag.
@@ -103,7 +101,8 @@ def read(
     """
     location = TableLocation(str(url), branch, _at_text(at), _option_pairs(options), version, tail)
     if is_connect(spark):
-        return _through_source(spark, location, "Spark Connect has no JVM here to ask indexes from")
+        served = read_on_server(spark, location) if indexes else "a server always asks indexes"
+        return _through_source(spark, location, served) if isinstance(served, str) else served
     table = StoredTable.open(url, branch=branch, at=at, options=options, version=version)
     table.snapshot.check_rows()
     table, stays = table if tail else table.without_tail(), at is not None or version is not None or not tail

@@ -21,8 +21,9 @@ from fuse_index.spark.installation import NamedWarehouse, check_catalog_name, in
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.request_server import forget_requests, serve_requests
 from fuse_index.spark.placement import is_connect
+from fuse_index.spark.server.served_read import SERVER_CATALOG_SETTING
 from fuse_index.spark.server.served_session import ServedSession
-from fuse_index.spark.session import SERVER_CATALOG_SETTING, forget_session
+from fuse_index.spark.session import forget_session
 from fuse_index.table.arguments import check_arguments
 from fuse_index.warehouse.catalog import catalog as open_catalog
 

@@ -80,3 +80,14 @@ def _refusal(spark: SparkSession, sql: str) -> str:
 def _shown(row: object, tmp: Path) -> str:
     cells = ["NULL" if value is None else str(value) for value in row]  # type: ignore[attr-defined]
     return _ID.sub("<id>", " | ".join(cells)).replace(str(tmp), "{tmp}").rstrip()
+
+
+def make_filled_table(tmp: Path) -> None:
+    """The table ``{tmp}/filled`` that files read: three rows, two of them at the tag ``monday``, four in a branch."""
+    import fuse_index as fuse  # which clients that only follow files lack
+
+    filled = fuse.create_table(tmp / "filled", "id BIGINT, name STRING")
+    filled.append([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
+    filled.tag("monday")
+    filled.append([{"id": 3, "name": "c"}])
+    filled.branch("try").append([{"id": 4, "name": "d"}])

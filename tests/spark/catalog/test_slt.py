@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from tests.spark.catalog import slt
 
@@ -16,11 +15,7 @@ FILES = sorted(Path(__file__).parent.glob("*.slt"))
 @pytest.fixture
 def warehouse(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     fuse_spark.install(spark, warehouse=str(tmp_path / "warehouse"))
-    filled = fuse.create_table(tmp_path / "filled", "id BIGINT, name STRING")
-    filled.append([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
-    filled.tag("monday")
-    filled.append([{"id": 3, "name": "c"}])
-    filled.branch("try").append([{"id": 4, "name": "d"}])
+    slt.make_filled_table(tmp_path)
     yield tmp_path
     spark.catalog.setCurrentCatalog("spark_catalog")
 

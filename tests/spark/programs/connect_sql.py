@@ -1,0 +1,126 @@
+"""A Connect client that lacks our package: what SQL and DataFrames by name give it.
+
+Arguments: the server, a step, and what that needs. Prints, as JSON, what came of the step.
+"""
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+CATALOG = Path(__file__).parents[1] / "catalog"
+
+
+def new_session() -> SparkSession:
+    return SparkSession.builder.remote(sys.argv[1]).create()
+
+
+def rows(df: DataFrame) -> list[list[Any]]:
+    return [list(row) for row in df.collect()]
+
+
+def statements(spark: SparkSession, folder: str) -> dict[str, Any]:
+    told: dict[str, Any] = {"has our package": importlib.util.find_spec("fuse_index") is not None}
+    for text in (
+        "CREATE NAMESPACE lake.served",
+        "CREATE TABLE lake.served.t (id BIGINT, name STRING) TBLPROPERTIES ('block_rows' = '100')",
+        "INSERT INTO lake.served.t SELECT id, concat('n', id) FROM range(0, 1000, 1, 1)",
+        "CREATE INDEX by_name ON lake.served.t USING bloom (name)",
+        "DELETE FROM lake.served.t WHERE id < 10",
+        "MERGE INTO lake.served.t t USING (SELECT 11 AS id, 'eleven' AS name) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET name = s.name",
+    ):
+        spark.sql(text).collect()
+    lookup = spark.sql("SELECT id FROM lake.served.t WHERE name = 'n471'")
+    told["lookup"] = rows(lookup)
+    told["plan"] = lookup._explain_string()
+    told["explained"] = rows(
+        spark.sql("CALL lake.system.explain('SELECT id FROM lake.served.t WHERE name = \"n471\"')")
+    )
+    told["by name"] = [spark.read.table("lake.served.t").count(), rows(spark.table("lake.served.t").where("id = 11"))]
+    spark.range(2000, 2002).selectExpr("id", "'new' AS name").writeTo("lake.served.t").append()
+    told["written"] = spark.table("lake.served.t").where("name = 'new'").count()
+    told["match"] = rows(spark.sql("SELECT id FROM lake.served.t WHERE match(name, 'n20')"))
+    spark.sql("USE lake")
+    told["catalog"] = [spark.catalog.currentCatalog(), [each.name for each in spark.catalog.listDatabases()]]
+    stream = spark.readStream.table("lake.served.t").writeStream.option("checkpointLocation", f"{folder}/checkpoint")
+    stream.trigger(availableNow=True).toTable("lake.served.copied").awaitTermination(120)
+    told["streamed"] = spark.table("lake.served.copied").count()
+    return told
+
+
+def first_calls(spark: SparkSession, place: str) -> dict[str, Any]:
+    """What a session is asked first, each time in a new one: no text of SQL may come before."""
+    told: dict[str, Any] = {}
+    sessions = []
+    calls: dict[str, Callable[[SparkSession], Any]] = {
+        "by place": lambda each: each.read.format("fuse").load(place).count(),
+        "by name": lambda each: each.table("lake.served.t").count(),
+        "exists": lambda each: each.catalog.tableExists("lake.served.t"),
+    }
+    for name, call in calls.items():
+        sessions.append(new_session())
+        told[name] = call(sessions[-1])
+    if hasattr(spark, "cloneSession"):
+        sessions.append(spark.cloneSession())
+        told["clone"] = sessions[-1].table("lake.served.t").count()
+    for each in sessions:
+        each.stop()
+    return told
+
+
+def churn(spark: SparkSession, count: str) -> int:
+    """Sessions that begin, ask and end."""
+    for _ in range(int(count)):
+        session = new_session()
+        session.sql("SHOW NAMESPACES IN lake").collect()
+        session.stop()
+    return int(count)
+
+
+def collect_garbage(spark: SparkSession, _: str) -> None:
+    """Have the server's JVM collect what nobody holds."""
+    spark.sql("SELECT reflect('java.lang.System', 'gc')").collect()
+
+
+def refused(spark: SparkSession, statement: str) -> str:
+    try:
+        spark.sql(statement).collect()
+    except Exception as refusal:
+        return str(refusal)
+    return ""
+
+
+def late(spark: SparkSession, _: str) -> list[Any]:
+    """A session that is not made ready in time, and then is."""
+    spark.conf.set("spark.fuse.index.install.deadline", "0ms")
+    told = refused(spark, "SHOW NAMESPACES IN lake")
+    spark.conf.set("spark.fuse.index.install.deadline", "60s")
+    return [told, rows(spark.sql("SHOW NAMESPACES IN lake"))]
+
+
+def files(spark: SparkSession, folder: str) -> list[str]:
+    """What differs from files of statements that are followed here."""
+    module = importlib.util.spec_from_file_location("slt", CATALOG / "slt.py")
+    assert module is not None
+    assert module.loader is not None
+    slt = importlib.util.module_from_spec(module)
+    sys.modules["slt"] = slt  # dataclasses look their module up
+    module.loader.exec_module(slt)
+    differences = []
+    for name in ("namespaces", "indexes", "hot"):
+        differences += slt.follow(spark, CATALOG / f"{name}.slt", Path(folder))
+        spark.sql("USE spark_catalog")
+        spark.sql("DROP NAMESPACE IF EXISTS fuse.db CASCADE")
+    return differences
+
+
+if __name__ == "__main__":
+    server, step, argument = sys.argv[1:]
+    client = new_session()
+    print(json.dumps(globals()[step](client, argument)))
+    client.stop()

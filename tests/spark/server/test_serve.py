@@ -1,0 +1,194 @@
+"""``fuse-index serve``: one process, and clients of Spark Connect and JDBC that lack our package."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fuse_index as fuse
+from tests.spark import servers
+from tests.spark.catalog.slt import make_filled_table
+
+TOKEN = "a token that nobody guesses"
+CLIENT = servers.PROGRAMS / "connect_sql.py"
+SLEEP = "java_method('java.lang.Thread', 'sleep', {}L)"
+
+
+@dataclass
+class Served:
+    running: subprocess.Popen[bytes]
+    log: Path
+    lake: Path
+    connect: str
+    jdbc: str
+    health: int
+
+    def check(self) -> dict[str, Any]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/", timeout=20) as answer:
+            return dict(json.load(answer))
+
+    def client(self, step: str, argument: str = "", server: str | None = None) -> subprocess.Popen[str]:
+        """A Python that reads no .pth file, so that it finds PySpark and not us."""
+        environment = servers.environment() | {"PYTHONPATH": sysconfig.get_path("purelib")}
+        command = [sys.executable, "-S", str(CLIENT), server or self.connect, step, argument]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+    def told(self, step: str, argument: str = "", server: str | None = None) -> Any:
+        with self.client(step, argument, server) as client:
+            output, errors = client.communicate(timeout=100)
+        assert client.returncode == 0, f"{output[-2000:]}\n{errors[-4000:]}\n{self.log.read_text()[-3000:]}"
+        return json.loads(output.splitlines()[-1])
+
+
+def start(folder: Path, *options: str) -> Iterator[Served]:
+    warehouse = folder / "warehouse"
+    for each in (warehouse, folder / "lake"):
+        fuse.catalog(each, create=True)
+    (folder / "token").write_text(TOKEN)
+    connect, jdbc, health = (servers.free_port() for _ in range(3))
+    command = [sys.executable, "-c", "from fuse_index.cli.program import main; main()", "serve"]
+    command += ["--warehouse", str(warehouse), "--catalog", f"lake={folder / 'lake'}", "--master", "local[2]"]
+    command += ["--connect", str(connect), "--health", str(health), "--token-file", str(folder / "token")]
+    command += ["--conf", "spark.sql.shuffle.partitions=2", "--log-statements"]
+    command += [part.format(jdbc=jdbc) for part in options]
+    log = folder / "serve.log"
+    with servers.process(command, log) as running:
+        servers.said(running, log, "catalogues .*")
+        url = f"sc://localhost:{connect}/;token={TOKEN}"
+        yield Served(running, log, folder / "lake", url, f"jdbc:hive2://127.0.0.1:{jdbc}", health)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    yield from start(tmp_path_factory.mktemp("served"), "--jdbc", "{jdbc}")
+
+
+@pytest.fixture(scope="module")
+def statements(served: Served) -> dict[str, Any]:
+    told: dict[str, Any] = served.told("statements", str(served.lake.parent))
+    return told
+
+
+def test_a_client_that_lacks_us_creates_indexes_and_skips_blocks(statements):
+    assert statements["has our package"] is False
+    assert statements["lookup"] == [[471]]
+    assert "FuseRows" in statements["plan"]
+    assert "1 of 10 blocks" in statements["plan"]
+    assert ["blocks   1 of 10 to read"] in statements["explained"]
+
+
+def test_a_client_that_lacks_us_has_dataframes_functions_and_streams_by_name(statements):
+    assert statements["by name"] == [990, [[11, "eleven"]]]
+    assert statements["written"] == 2
+    assert statements["match"] == [[20]]
+    assert statements["catalog"] == ["lake", ["served"]]
+    assert statements["streamed"] == 992
+
+
+def test_a_session_has_us_whatever_it_is_asked_first(served, statements):
+    told = served.told("first_calls", fuse.catalog(served.lake).table_url("served.t"))
+
+    assert told.pop("clone", 992) == 992
+    assert told == {"by place": 992, "by name": 992, "exists": True}
+
+
+@pytest.mark.any_spark
+def test_files_of_statements_give_the_same_through_connect(served, tmp_path):
+    make_filled_table(tmp_path)
+
+    assert served.told("files", str(tmp_path)) == []
+
+
+def test_a_session_that_is_not_made_ready_fails_its_statement_and_the_next_one_tries_again(served, statements):
+    refused, names = served.told("late")
+
+    assert "[FUSE_EXTERNAL_ERROR] the session was not made ready within 0 ms SQLSTATE: 58000" in refused.split("\n")
+    assert names == [["served"]]
+
+
+def test_sessions_that_end_are_let_go_of(served):
+    assert served.told("churn", "12") == 12
+    deadline = time.monotonic() + 60
+    while served.check()["sessions"] > 4 and time.monotonic() < deadline:  # threads of Spark keep the last ones
+        served.told("collect_garbage")
+    assert served.check()["sessions"] <= 4
+
+
+def test_a_wrong_token_is_refused(served):
+    wrong = served.connect.replace(TOKEN, "wrong")
+
+    assert "Invalid authentication token" in served.told("refused", "SELECT 1", wrong)
+
+
+def test_statements_are_logged_where_that_is_asked_for(served, statements):
+    assert re.search(r"INFO statements: [0-9a-f-]{36} CREATE INDEX by_name ON lake\.served\.t", served.log.read_text())
+
+
+def test_jdbc_has_the_same(served, statements):
+    beeline = [str(servers.SPARK_HOME / "bin" / "beeline"), "-u", served.jdbc, "--outputformat=csv2", "--silent=true"]
+    texts = (
+        "CREATE TABLE lake.served.j (id BIGINT, name STRING)",
+        "INSERT INTO lake.served.j VALUES (1, 'a'), (2, 'b')",
+        "CREATE INDEX j_name ON lake.served.j USING bloom (name)",
+        "UPDATE lake.served.j SET name = 'c' WHERE id = 2",
+        "SELECT id FROM lake.served.j WHERE name = 'c'",
+        "SHOW TABLES IN lake.served",
+        "CALL lake.system.history('served.j')",
+    )
+    command = [*beeline, *(part for text in texts for part in ("-e", text))]
+    done = subprocess.run(command, capture_output=True, text=True, env=servers.environment(), timeout=200, check=False)
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "id\n2\n" in done.stdout
+    assert "served,j,false" in done.stdout
+    assert "build index" in done.stdout or "create index" in done.stdout
+
+
+def test_a_client_that_is_killed_leaves_the_server_well(served, statements):
+    slow = f"SELECT {SLEEP.format(20_000)}"
+    with served.client("refused", slow) as client:
+        servers.said(served.running, served.log, re.escape(slow))
+        client.kill()
+
+    assert served.check()["healthy"]
+    assert served.told("refused", "SELECT * FROM lake.served.t LIMIT 1") == ""
+
+
+def test_a_server_that_is_asked_to_end_waits_for_a_statement_that_writes(served, statements):
+    slow = f"INSERT INTO lake.served.t SELECT 5000, {SLEEP.format(4000)} FROM range(0, 1, 1, 1)"
+    with served.client("refused", slow) as client:
+        servers.said(served.running, served.log, re.escape(slow))
+        served.running.send_signal(signal.SIGTERM)
+        told = client.communicate(timeout=100)[0]
+
+    assert json.loads(told.splitlines()[-1]) == ""
+    assert served.running.wait(60) == 0
+    assert fuse.catalog(served.lake).load_table("served.t").count("id = 5000") == 1
+
+
+@pytest.mark.any_spark
+def test_a_server_that_is_killed_while_it_writes_leaves_the_table_as_it_was(tmp_path):
+    for server in start(tmp_path):
+        assert server.told("refused", "CREATE NAMESPACE lake.served") == ""
+        assert server.told("refused", "CREATE TABLE lake.served.t (id BIGINT, name STRING)") == ""
+        slow = f"INSERT INTO lake.served.t SELECT id, {SLEEP.format(2000)} FROM range(0, 2, 1, 1)"
+        with server.client("refused", slow) as client:
+            servers.said(server.running, server.log, re.escape(slow))
+            os.kill(server.running.pid, signal.SIGKILL)
+            client.kill()
+
+        table = fuse.catalog(server.lake).load_table("served.t")
+        assert table.count() == 0
+        table.append([{"id": 1, "name": "a"}])
+        assert fuse.catalog(server.lake).load_table("served.t").count() == 1
