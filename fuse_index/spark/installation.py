@@ -23,6 +23,7 @@ from fuse_index.spark import functions
 from fuse_index.spark.catalog.endpoint import install_catalog
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.placement import is_connect
+from fuse_index.spark.server.served_read import server_catalog
 from fuse_index.spark.session import register_session
 from fuse_index.spark.source import data_source
 from fuse_index.table.arguments import check_arguments
@@ -105,7 +106,8 @@ def install(
         names = None if warehouse is None else open_catalog(warehouse, options, create=True, host=host)
         install_catalogs(spark, host, [NamedWarehouse(catalog, names, options)])
         return
-    _register_names(spark, host)
+    if host is not None or server_catalog(spark) is None:  # what a server has asks indexes, and a client's does not
+        _register_names(spark, host)
     if warehouse is not None:
         raise InputError(
             "Spark Connect has no JVM here that could have a catalogue: find a table by fuse_index.catalog(warehouse)"

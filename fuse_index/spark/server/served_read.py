@@ -17,10 +17,16 @@ _SNAPSHOT_ID = re.compile(r"[0-9a-f]{32}")
 _NOT_NATIVE = "FUSE_NOT_NATIVE"
 
 
+def server_catalog(spark: SparkSession) -> str | None:
+    """The catalogue in which the server of a Connect client has tables by their places; None where it lacks us."""
+    value = str(spark.sql(f"SET {SERVER_CATALOG_SETTING}").collect()[0][1])  # parsed, so that the session has us
+    return None if value == "<undefined>" else value
+
+
 def read_on_server(spark: SparkSession, location: TableLocation) -> DataFrame | str:
     """A DataFrame over the table that the server's own scan reads; or why there is none, for people."""
-    catalog = str(spark.sql(f"SET {SERVER_CATALOG_SETTING}").collect()[0][1])  # parsed, so that the session has it
-    if catalog == "<undefined>":
+    catalog = server_catalog(spark)
+    if catalog is None:
         return "this server has nothing of ours, as one has that fuse-index serve starts"
     if "/" not in location.url:
         return f"{location.url!r} has no slash, and so is no place to a server"

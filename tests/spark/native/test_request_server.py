@@ -18,6 +18,7 @@ import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_index.spark import session as session_module
 from fuse_index.spark.functions import FunctionCallback
+from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.planner_callback import PlannerCallback
 from fuse_index.spark.native.request_server import RequestServer
 
@@ -160,3 +161,17 @@ def test_one_request_does_not_wait_for_another(monkeypatch: pytest.MonkeyPatch) 
     serve(jvm, lambda body: all_of_them.wait(20) >= 0)
 
     assert [reply for _, reply, _ in jvm.answers] == [True] * 3
+
+
+def test_keys_that_are_forgotten_are_answered_no_more(spark: SparkSession) -> None:
+    bridge = jvm_bridge(spark)
+    server = RequestServer(bridge)
+    server.register("over/catalog", lambda body: None)
+    server.register("other/catalog", lambda body: None)
+
+    server.unregister("over/")
+
+    assert server.keys == {"other/catalog"}
+    assert server.pending == 0
+    server.unregister("other/")
+    assert server.keys == frozenset()

@@ -66,8 +66,9 @@ def first_calls(spark: SparkSession, place: str) -> dict[str, Any]:
         sessions.append(new_session())
         told[name] = call(sessions[-1])
     if hasattr(spark, "cloneSession"):
+        spark.range(3).createOrReplaceTempView("three")
         sessions.append(spark.cloneSession())
-        told["clone"] = sessions[-1].table("lake.served.t").count()
+        told["clone"] = [sessions[-1].table(name).count() for name in ("three", "lake.served.t")]
     for each in sessions:
         each.stop()
     return told

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -99,7 +98,7 @@ def test_a_client_that_lacks_us_has_dataframes_functions_and_streams_by_name(sta
 def test_a_session_has_us_whatever_it_is_asked_first(served, statements):
     told = served.told("first_calls", fuse.catalog(served.lake).table_url("served.t"))
 
-    assert told.pop("clone", 992) == 992
+    assert told.pop("clone", None) in ([3, 992], None)  # Spark 4.0 has no clones for clients
     assert told == {"by place": 992, "by name": 992, "exists": True}
 
 
@@ -118,11 +117,14 @@ def test_a_session_that_is_not_made_ready_fails_its_statement_and_the_next_one_t
 
 
 def test_sessions_that_end_are_let_go_of(served):
+    before = served.check()["sessions"]
     assert served.told("churn", "12") == 12
-    deadline = time.monotonic() + 60
-    while served.check()["sessions"] > 4 and time.monotonic() < deadline:  # threads of Spark keep the last ones
+    assert served.check()["sessions"] > 0
+    for _ in range(5):
         served.told("collect_garbage")
-    assert served.check()["sessions"] <= 4
+        if served.check()["sessions"] <= before + 3:  # threads of Spark's keep those that they worked for last
+            break
+    assert served.check()["sessions"] <= before + 3
 
 
 def test_a_wrong_token_is_refused(served):
@@ -133,6 +135,31 @@ def test_a_wrong_token_is_refused(served):
 
 def test_statements_are_logged_where_that_is_asked_for(served, statements):
     assert re.search(r"INFO statements: [0-9a-f-]{36} CREATE INDEX by_name ON lake\.served\.t", served.log.read_text())
+
+
+READS = """
+import json, sys, warnings
+from pyspark.sql import SparkSession
+from fuse_index import spark as fuse_spark
+warnings.simplefilter("error")
+spark = SparkSession.builder.remote(sys.argv[1]).create()
+fuse_spark.install(spark)
+found = fuse_spark.read(spark, sys.argv[2]).where("match(name, 'n471')")
+warnings.simplefilter("ignore")
+state = fuse_spark.read(spark, sys.argv[2], at=sys.argv[3])
+print(json.dumps([[row.id for row in found.collect()], found._explain_string(), state.count()]))
+"""
+
+
+def test_our_own_client_reads_natively_on_the_server_and_says_nothing(served, statements):
+    table = fuse.catalog(served.lake).load_table("served.t")
+    command = [sys.executable, "-c", READS, served.connect, table.stored.store.url, table.snapshot.id]
+    done = subprocess.run(command, capture_output=True, text=True, env=servers.environment(), timeout=100, check=False)
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    found, plan, count = json.loads(done.stdout)
+    assert (found, count) == ([471], 992)
+    assert "BatchScan fuse" in plan
 
 
 def test_jdbc_has_the_same(served, statements):
@@ -170,10 +197,12 @@ def test_a_server_that_is_asked_to_end_waits_for_a_statement_that_writes(served,
     with served.client("refused", slow) as client:
         servers.said(served.running, served.log, re.escape(slow))
         served.running.send_signal(signal.SIGTERM)
-        told = client.communicate(timeout=100)[0]
+        assert client.stdout is not None
+        told = client.stdout.readline()
+        assert served.running.wait(60) == 0
+        client.kill()  # it would ask for ten minutes to be let go of
 
-    assert json.loads(told.splitlines()[-1]) == ""
-    assert served.running.wait(60) == 0
+    assert json.loads(told) == ""
     assert fuse.catalog(served.lake).load_table("served.t").count("id = 5000") == 1
 
 
