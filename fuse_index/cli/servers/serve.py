@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
@@ -96,7 +96,8 @@ def _serve(
             output.print_note("waiting for the statements that run")
             server.stop(stop_seconds)
     finally:
-        spark.stop()
+        with suppress(Exception):  # a JVM that is gone cannot be asked to end
+            spark.stop()
 
 
 def _stop_signals() -> Event:

@@ -96,6 +96,12 @@ def refused(spark: SparkSession, statement: str) -> str:
     return ""
 
 
+def command(spark: SparkSession, statement: str) -> str:
+    """A statement in one call of the server: to collect what it gave would be another."""
+    spark.sql(statement)
+    return "done"
+
+
 def late(spark: SparkSession, _: str) -> list[Any]:
     """A session that is not made ready in time, and then is."""
     spark.conf.set("spark.fuse.index.install.deadline", "0ms")
@@ -123,5 +129,5 @@ def files(spark: SparkSession, folder: str) -> list[str]:
 if __name__ == "__main__":
     server, step, argument = sys.argv[1:]
     client = new_session()
-    print(json.dumps(globals()[step](client, argument)))
+    print(json.dumps(globals()[step](client, argument)), flush=True)  # stop asks a server that has ended for minutes
     client.stop()

@@ -194,15 +194,15 @@ def test_a_client_that_is_killed_leaves_the_server_well(served, statements):
 
 def test_a_server_that_is_asked_to_end_waits_for_a_statement_that_writes(served, statements):
     slow = f"INSERT INTO lake.served.t SELECT 5000, {SLEEP.format(4000)} FROM range(0, 1, 1, 1)"
-    with served.client("refused", slow) as client:
+    with served.client("command", slow) as client:
         servers.said(served.running, served.log, re.escape(slow))
         served.running.send_signal(signal.SIGTERM)
         assert client.stdout is not None
         told = client.stdout.readline()
         assert served.running.wait(60) == 0
-        client.kill()  # it would ask for ten minutes to be let go of
+        client.kill()  # or it asks a server that has ended for minutes
 
-    assert json.loads(told) == ""
+    assert json.loads(told) == "done"
     assert fuse.catalog(served.lake).load_table("served.t").count("id = 5000") == 1
 
 
