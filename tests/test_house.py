@@ -19,7 +19,19 @@ JAVA_CLASSES = [
     for path in sorted(JAVA.rglob("*.java"))
     if path.name != "package-info.java" and path.parent.name != "older"  # of Spark's package
 ]
-JAVA_ROOMS = ("server", "foreign", "rules", "catalog", "write", "aggregate", "driver", "read", "files", "rpc", "catalyst")
+JAVA_ROOMS = (
+    "server",
+    "foreign",
+    "rules",
+    "catalog",
+    "write",
+    "aggregate",
+    "driver",
+    "read",
+    "files",
+    "rpc",
+    "catalyst",
+)
 """From the top: each imports those after it."""
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in FILES}
 
