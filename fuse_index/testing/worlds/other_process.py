@@ -30,7 +30,7 @@ def build_elsewhere(kind: Any, blocks: list[tuple[Any, Any]], options: Any) -> A
 def _worker() -> subprocess.Popen[bytes]:
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     worker = subprocess.Popen(
-        [sys.executable, "-c", f"from {__name__} import serve; serve()"],
+        [sys.executable, "-c", f"from {__name__} import answer_builds; answer_builds()"],
         env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": _SEED},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -39,7 +39,7 @@ def _worker() -> subprocess.Popen[bytes]:
     return worker
 
 
-def serve() -> None:
+def answer_builds() -> None:
     """Build what the other process asks for, until it ends."""
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a kind prints is no answer
