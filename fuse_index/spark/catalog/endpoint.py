@@ -32,8 +32,8 @@ _SPARKS_CONDITIONS = {
     **{(each, AlreadyExists.code): "TABLE_OR_VIEW_ALREADY_EXISTS" for each in ("create", "stage", "commit", "rename")},
     ("namespace", NotFound.code): "SCHEMA_NOT_FOUND",
     ("create namespace", AlreadyExists.code): "SCHEMA_ALREADY_EXISTS",
-    ("create index", AlreadyExists.code): "INDEX_ALREADY_EXISTS",
-    ("drop index", DefinitionError.code): "INDEX_NOT_FOUND",
+    **{(f"create {each}", AlreadyExists.code): "INDEX_ALREADY_EXISTS" for each in ("index", "source index")},
+    **{(f"drop {each}", DefinitionError.code): "INDEX_NOT_FOUND" for each in ("index", "source index")},
 }
 """Conditions that Spark has of its own, by an operation and the code of an error: IF EXISTS goes by these."""
 _logger = logging.getLogger("fuse_index.spark")

@@ -1,6 +1,6 @@
 """CREATE INDEX and DROP INDEX: built by all executors before the statement ends, unless it is told to wait.
 
-In: requests of ``CatalogFuseTable.java``. Out: commits.
+In: requests of ``CatalogFuseTable.java``, and of ``SourceIndexStatements.java`` for tables of others. Out: commits.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from fuse_index.errors import InputError
+from fuse_index.errors import DefinitionError, InputError
 from fuse_index.spark.catalog.definitions import parse_index_options
 from fuse_index.spark.catalog.table_names import TableNames, TableReference
 from fuse_index.spark.jobs.write import build_index
+from fuse_index.spark.lakes.index import NewIndex, index_in_warehouse
+from fuse_index.spark.lakes.source import NamedSource, find_source
+from fuse_index.spark.lakes.use import renew
 from fuse_index.spark.native.relation import quote_path
+from fuse_index.table.table import Table
 from fuse_storage import AlreadyExists, Conflict
 
 _Request = Mapping[str, Any]
@@ -38,7 +42,12 @@ class IndexRequests:
     @property
     def operations(self) -> Mapping[str, Callable[[_Request], bytes]]:
         """What can be asked, by name."""
-        return {"create index": self.create, "drop index": self.drop}
+        return {
+            "create index": self.create,
+            "drop index": self.drop,
+            "create source index": self.create_of_source,
+            "drop source index": self.drop_of_source,
+        }
 
     def create(self, request: _Request) -> bytes:
         """Define an index and build it; what cannot be built is not defined. Raises as ``Table.create_index``."""
@@ -46,8 +55,7 @@ class IndexRequests:
         name, options = request["index"], dict(request["options"])
         kind, deferred = options.pop(_KIND, ""), _is_true(options.pop(_DEFERRED, "false"))
         if not kind:
-            kinds = ", ".join(sorted(self.names.host.kinds))
-            raise InputError(f"index {name!r} is of no kind: say USING and one of {kinds}")
+            raise InputError(f"index {name!r} is of no kind: say USING and one of {self._kinds()}")
         if name in table.snapshot.definitions:
             raise AlreadyExists(f"there is an index {name!r} already: drop it first, or choose another name")
         terms = [_term(column) for column in request["columns"]]
@@ -73,6 +81,44 @@ class IndexRequests:
         _, table = self.names.open_to_change(request)
         table.drop_index(request["index"])
         return b"1"
+
+    def create_of_source(self, request: _Request) -> bytes:
+        """Give a table of somebody else's an index that the warehouse keeps. Raises as ``fuse_spark.index`` does."""
+        options = dict(request["options"])
+        kind = request["kind"] or options.pop(_KIND, "")
+        if not kind:
+            raise InputError(f"index {request['index']!r} is of no kind: say USING and one of {self._kinds()}")
+        source = self._source(request)
+        terms, known = [_term(column) for column in request["columns"]], self._table_of(source)
+        if known is not None and request["index"] in known.snapshot.definitions:
+            if request["ignore"]:
+                return b"1"
+            raise AlreadyExists(
+                f"there is an index {request['index']!r} already: drop it first, or choose another name"
+            )
+        new = NewIndex(kind, terms, parse_index_options(options), request["index"])
+        index_in_warehouse(self.spark, source, new, self.names.require_warehouse())
+        return b"1"
+
+    def drop_of_source(self, request: _Request) -> bytes:
+        """Drop an index that the warehouse keeps of somebody else's table. Raises DefinitionError where there is none."""
+        table, name = self._table_of(self._source(request)), request["index"]
+        if request["ignore"] and (table is None or name not in table.snapshot.definitions):
+            return b"1"
+        if table is None:
+            raise DefinitionError(f"no index {name!r}: the warehouse has no index of {quote_path(request['path'])}")
+        table.drop_index(name)
+        renew(self.spark)
+        return b"1"
+
+    def _source(self, request: _Request) -> NamedSource:
+        return find_source(self.spark, quote_path(request["path"]), None, self.names.options)
+
+    def _table_of(self, source: NamedSource) -> Table | None:
+        return self.names.require_warehouse().find_source_index(source.location)
+
+    def _kinds(self) -> str:
+        return ", ".join(sorted(self.names.host.kinds))
 
 
 def _term(column: Mapping[str, Any]) -> str:

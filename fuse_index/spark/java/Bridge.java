@@ -54,6 +54,11 @@ public class Bridge {
     synchronized (manager) {
       loaded.put(name, new FuseCatalog((SparkSession) session, name, callbackKey));
     }
+    ExperimentalMethods methods = ((SparkSession) session).experimental();
+    List<SparkStrategy> strategies = new ArrayList<SparkStrategy>(ScalaLists.toJava(methods.extraStrategies()));
+    for (Object strategy : strategies) if (strategy instanceof SourceIndexStatements) return;
+    strategies.add(new SourceIndexStatements(new CatalogClient((SparkSession) session, name, callbackKey)));
+    methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
   }
 
   /** Has Python asked, under a key and with its id, to install us in each session that is made of this one. */

@@ -231,3 +231,24 @@ def test_what_cannot_be_indexed_is_said_in_one_sentence(session: SparkSession, l
         fuse_spark.use(session, tmp_path / "nothing")
     with pytest.raises(InputError, match="has no warehouse where the index could be"):
         fuse_spark.index(session.newSession(), str(lake), "bloom", ["key"])
+
+
+def test_create_index_on_a_table_of_somebody_else_is_kept_in_the_warehouse(session: SparkSession, lake: Path) -> None:
+    session.sql(f"CREATE TABLE lake_of_statements USING parquet LOCATION '{lake}'")
+    name = "spark_catalog.default.lake_of_statements"
+    try:
+        session.sql(f"CREATE INDEX by_key ON {name} USING bloom (key) OPTIONS (fpp = '0.001')")
+        session.sql(f"CREATE INDEX IF NOT EXISTS by_key ON {name} USING bloom (key)")
+
+        assert use_of(session, f"SELECT id FROM {name} WHERE key = '{key(2, 7)}'") == SourceUse(
+            "parquet", FILES, FILES - 1, 0, 1
+        )
+        assert "INDEX_ALREADY_EXISTS" in failure(session, f"CREATE INDEX by_key ON {name} USING bloom (key)")
+        assert "did you mean 'bloom'" in failure(session, f"CREATE INDEX other ON {name} USING blom (key)")
+        assert "is of no kind: say USING" in failure(session, f"CREATE INDEX other ON {name} (key)")
+        session.sql(f"DROP INDEX by_key ON {name}")
+        session.sql(f"DROP INDEX IF EXISTS by_key ON {name}")
+        assert session.sql("CALL fuse.system.source_indexes()").collect() == []
+        assert "INDEX_NOT_FOUND" in failure(session, f"DROP INDEX by_key ON {name}")
+    finally:
+        session.sql("DROP TABLE lake_of_statements")
