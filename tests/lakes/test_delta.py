@@ -54,7 +54,10 @@ def test_statements_of_rows(ways: Ways, mapped: str) -> None:
         ON t.id = s.id WHEN MATCHED AND s.n > 500 THEN DELETE WHEN MATCHED THEN UPDATE SET n = -1"""
     )
     probe(ways, mapped)
-    spark.sql(f"DELETE FROM {mapped} WHERE id IN (SELECT id + 1 FROM {mapped} WHERE a = '{a_of(1000)}')")
+    spark.sql(
+        f"""MERGE INTO {mapped} t USING (SELECT id + 1 AS next FROM {mapped} WHERE a = '{a_of(1000)}') s
+        ON t.id = s.next WHEN MATCHED THEN DELETE"""
+    )
     spark.sql(f"INSERT INTO {mapped} SELECT id + 9000, a, b, n FROM {mapped} WHERE a = '{Y}'")
     (use,) = probe(ways, mapped)
     assert use.left_out >= 3

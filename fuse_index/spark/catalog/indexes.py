@@ -101,7 +101,7 @@ class IndexRequests:
         return b"1"
 
     def drop_of_source(self, request: _Request) -> bytes:
-        """Drop an index that the warehouse keeps of somebody else's table. Raises DefinitionError where there is none."""
+        """Drop an index that the warehouse keeps of a table of others. Raises DefinitionError where there is none."""
         table, name = self._table_of(self._source(request)), request["index"]
         if request["ignore"] and (table is None or name not in table.snapshot.definitions):
             return b"1"
