@@ -1,4 +1,4 @@
-"""The README's second example, done as it stands there: a Delta table that somebody has, one CALL, and a query as it was."""
+"""The README's second example, done as it stands there: a Delta table, one CALL, and a query as it was."""
 
 from pathlib import Path
 
