@@ -25,7 +25,9 @@ def source(request: pytest.FixtureRequest, spark: SparkSession, home: Path) -> s
 
 
 def test_shapes_of_queries(ways: Ways, source: str) -> None:
-    shapes = SHAPES | OF_FILES if source.startswith("delta") else SHAPES
+    # Delta has no `_metadata.row_index` of tables without deletion vectors, and Iceberg no `_metadata`.
+    of_files = {name: shape for name, shape in OF_FILES.items() if "row_index" not in shape[0]}
+    shapes = SHAPES | of_files if source.startswith("delta") else SHAPES
     some = dict(list(shapes.items())[::EVERY])
     with conf(ways.spark, spark_sql_autoBroadcastJoinThreshold="-1"):
         found = {name: sorted(ways.left_out(sql.format(t=source))) for name, (sql, _) in some.items()}
@@ -36,7 +38,7 @@ def test_shapes_of_queries(ways: Ways, source: str) -> None:
 def test_random_conditions(ways: Ways, source: str) -> None:
     told = same_on_random_conditions(ways, source, seed=5, count=effort(10))
 
-    assert sum(use.left_out for use in told) > FILES * effort(10) // 4
+    assert sum(use.left_out for use in told) > effort(10)  # of the files that their own statistics did not leave out
     assert not any(use.unknown or use.problem for use in told)
 
 
@@ -46,7 +48,7 @@ def test_one_dataframe_in_many_places(ways: Ways, source: str) -> None:
         joined = some.alias("p").join(some.alias("q"), "id").select("id", "p.a", "p.b", "p.n")
         return some.union(some).union(joined)
 
-    assert set(ways.left_out(query)) == {6}
+    assert {use.files - use.left_out for use in ways.same(query)} == {2}
 
 
 def test_row_groups(ways: Ways, source: str) -> None:
