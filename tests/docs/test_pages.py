@@ -55,8 +55,14 @@ def test_few_blocks_are_not_run() -> None:
     assert left == [
         ("README.md", "it installs Spark from the network"),
         ("README.md", "Delta's connector is for Spark 4.0 and 4.1, where tests/lakes does as it says"),
+        ("README.md", "it runs until it is ended"),
+        ("README.md", "it needs the server"),
         ("docs/format.md", "ids and hashes are cut"),
         ("docs/hot.md", "it needs a Kafka"),
+        ("docs/serve.md", "it runs until it is ended"),
+        ("docs/serve.md", "it needs the server"),
+        ("docs/serve.md", "it needs the server"),
+        ("docs/serve.md", "it needs free ports"),
         ("docs/writing-a-plugin.md", "it is of a mutant that the tests of ours kill"),
     ]
 
