@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fuse_index.errors import InputError
+from fuse_index.sources.iceberg_metadata import metadata_location
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
 from fuse_storage import (
-    NotFound,
     RowMask,
     SourceColumn,
     SourceFile,
@@ -27,7 +27,6 @@ from fuse_storage import (
 )
 
 _CATALOG = re.compile(r"iceberg://(?P<catalog>[^/]+)/(?P<table>.+)")
-_HINT = "metadata/version-hint.text"
 _FIELD_ID = b"PARQUET:field_id"
 _LAST_FORMAT_VERSION = 2
 """From 3 on rows have a lineage, columns defaults, and there are variants and deletion vectors."""
@@ -60,10 +59,10 @@ class IcebergSource:
         return IcebergSource(url if _CATALOG.fullmatch(url) else open_store(url, options).url, options)
 
     def location(self) -> str:
-        return str(self._load().location())
+        return str(self._load(votes_only=True).location())
 
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
-        table = self._load()
+        table = self._load(votes_only)
         if table.metadata.format_version > _LAST_FORMAT_VERSION and not votes_only:
             raise Unsupported(
                 f"{self.url} is of Iceberg's format version {table.metadata.format_version}, whose row lineage, "
@@ -129,7 +128,7 @@ class IcebergSource:
             raise InputError(f"to={version!r}: {self.url} has the snapshots {', '.join(map(str, known)) or 'none'}")
         return found
 
-    def _load(self) -> Any:
+    def _load(self, votes_only: bool = False) -> Any:
         try:
             from pyiceberg.catalog import load_catalog
             from pyiceberg.table import StaticTable
@@ -143,24 +142,11 @@ class IcebergSource:
         try:
             if match := _CATALOG.fullmatch(self.url):
                 return load_catalog(match["catalog"]).load_table(match["table"])
-            return StaticTable.from_metadata(self._metadata_location(), properties)
+            return StaticTable.from_metadata(metadata_location(self.url, self.options, votes_only), properties)
         except StorageError:
             raise
         except Exception as problem:  # PyIceberg's errors have no common base, and its catalogues bring their own
             raise StorageError(f"{self.url} cannot be read as an Iceberg table: {problem!r}") from problem
-
-    def _metadata_location(self) -> str:
-        if self.url.endswith(".metadata.json"):
-            return self.url
-        try:
-            hint = open_store(self.url, self.options).read(_HINT).decode().strip()
-        except NotFound as missing:
-            raise NotFound(
-                f"{self.url} has no {_HINT}, so that nobody can tell which of its metadata is the newest: name the "
-                f"metadata file (….metadata.json), or the table in its catalogue (iceberg://catalog/db.table)"
-            ) from missing
-        name = f"v{hint}.metadata.json" if hint.isdigit() else hint
-        return f"{self.url}/metadata/{name}"
 
     def _refuse_unreadable(self, task: Any) -> None:
         """Raise Unsupported for a file, or one with its deletes, that is no Parquet."""

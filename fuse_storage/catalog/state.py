@@ -117,7 +117,8 @@ class CatalogState:
             return Namespace(())
         if (namespace := self.namespaces.get(fold_identifier(identifier))) is not None:
             return namespace
-        near = [join_identifier(each.identifier) for each in self.namespaces.values()]
+        shown = (each.identifier for each in self.namespaces.values() if not each.identifier[0].startswith("_"))
+        near = [join_identifier(each) for each in shown]
         name = join_identifier(identifier)
         raise NotFound(f"there is no namespace {name!r}{did_you_mean(name, near)}")
 

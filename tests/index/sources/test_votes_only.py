@@ -390,3 +390,18 @@ def test_a_column_that_files_disagree_about_costs_no_sync(tmp_path: Path) -> Non
     assert (done.added_files, done.kept_files, done.reread) == (1, 2, False)
     assert table.schema.names == ["id"]
     assert "x" in table.snapshot.summary["without_votes"]
+
+
+def test_a_table_of_a_catalogue_needs_no_hint_of_its_newest_metadata(tmp_path: Path) -> None:
+    source = OneTable("memory").create(tmp_path / "lake", pa.schema([("id", pa.int64())]))
+    for first in (0, 100):
+        source.append(pa.table({"id": range(first, first + 100)}))
+    with pytest.raises(fuse.NotFound, match=r"no metadata/version-hint\.text"):
+        fuse.attach(tmp_path / "lake", tmp_path / "rows", format="iceberg")
+
+    table = fuse.attach(tmp_path / "lake", tmp_path / "votes", format="iceberg", votes_only=True)
+
+    assert table.snapshot.block_count == 2
+    source.append(pa.table({"id": range(200, 300)}))
+    assert table.sync().added_files == 1
+    assert table.explain("id = 250").blocks.kept == 1
