@@ -26,6 +26,8 @@ def _functions(spark: SparkSession) -> None:
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_shapes_of_queries(ways: Ways, source: str, adaptive: str) -> None:
     shapes = SHAPES | OF_FILES
+    if adaptive == "true":  # takes the scan of an empty side out of the plan
+        del shapes["full join with nobody"]
     with conf(ways.spark, spark_sql_adaptive_enabled=adaptive, spark_sql_autoBroadcastJoinThreshold="-1"):
         found = {name: sorted(ways.left_out(sql.format(t=source))) for name, (sql, _) in shapes.items()}
 

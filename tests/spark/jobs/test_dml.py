@@ -284,7 +284,7 @@ def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(spark: Spark
         lambda: fuse_spark.merge(spark, url, source(spark), "id"),
         lambda: fuse_spark.recluster(spark, url, "deep"),
         lambda: fuse_spark.compact(url, spark),
-        lambda: fuse_spark.read(spark, url, at=3),
+        lambda: fuse_spark.read(spark, url, at=1.5),
         lambda: fuse_spark.write(3, url),
     ):
         with pytest.raises(fuse.InputError, match="give a "):

@@ -106,7 +106,10 @@ REFUSED: dict[str, Callable[[DataFrame, str], Any]] = {
     "merge": lambda rows, url: fuse_spark.merge(rows.sparkSession, url, rows, ["id"]),
 }
 RIGHT = "delete update write upsert upserting tier compact recluster build_index"
-READS = "Explanations FallbackWarning explain install introspect read search"
+READS = (
+    "Endpoints Explanations FallbackWarning Server explain index install install_in_new_sessions introspect read search "
+    "serve use"
+)
 
 
 @pytest.mark.parametrize("name", REFUSED)
