@@ -146,10 +146,10 @@ class SqlReader(SqlConditionReader):
         """What the text may be about that no expression here is."""
         if self.tokens.safe.lstrip()[:6].upper() == "WHERE ":
             return ": leave out the word WHERE"
-        if clause := _CLAUSE_AFTER.search(self.tokens.safe):
-            return f": a condition ends before {clause[1].upper()}, which is said beside it"
-        found = _SPARK_ONLY_CLAUSE.search(self.tokens.safe)
-        return f": {_SPARK_ONLY_CLAUSES[found[1].upper()]} are known to Spark alone" if found else ""
+        if found := _SPARK_ONLY_CLAUSE.search(self.tokens.safe):
+            return f": {_SPARK_ONLY_CLAUSES[found[1].upper()]} are known to Spark alone"
+        clause = _CLAUSE_AFTER.search(self.tokens.safe)
+        return f": a condition ends before {clause[1].upper()}, which is said beside it" if clause else ""
 
     def predicate(self, node: SqlNode) -> Predicate:
         if has_unknown_parts(node):

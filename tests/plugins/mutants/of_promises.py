@@ -12,7 +12,7 @@ from tests.plugins.mutants.sound import OnManyNumbers, OnNumbers, RowValues, Zon
 # --- forms ----------------------------------------------------------------------------------------------------------
 
 
-class VotesOfZero(ZoneValues):
+class NothingBesidesNull(ZoneValues):
     def judge(self, wanted, values):
         return super().judge(wanted, values) if values else 0
 
@@ -225,7 +225,6 @@ class WritesWhatItDoesNotRead(RowValues):
 MUTANTS = [
     *mutants(
         OnNumbers,
-        (VotesOfZero, "small", "a vote is TRUE | FALSE | NULL, 1 to 7"),
         (WideVotes, "small", "not uint8"),
         (OneVoteTooFew, "small", "votes for"),
         (NoBallot, "small", "not a Ballot"),
@@ -258,3 +257,5 @@ MUTANTS = [
         (ReadsFormerAsNew, "versions", "a wrong vote", {"former": {1: Former}}),
     ),
 ]
+
+RIGHT = [(NothingBesidesNull, OnNumbers)]  # of units whose rows are all NULL, which the engine adds
