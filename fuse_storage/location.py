@@ -108,11 +108,11 @@ def _check_meaning(name: str) -> None:
     """Raise InvalidArgument for a name that seems to promise something and means nothing.
 
     Such are names near to those that mean something, and names that begin with a word of theirs (``tail_``,
-    ``delete.``). Others are kept for whoever sets them.
+    ``delete.``). Others are kept for whoever sets them, as are those behind a prefix and a dot (``my.retention``).
     """
     if name in _HELD_PROPERTIES:
         return
-    if near := difflib.get_close_matches(name, _MEANT_PROPERTIES, 1, 0.8):
+    if "." not in name and (near := difflib.get_close_matches(name, _MEANT_PROPERTIES, 1, 0.8)):
         raise InvalidArgument(f"no property {name!r} means anything: did you mean {near[0]!r}?")
     words = (*KNOWN_PROPERTIES, "partition_by")
     if alike := [known for known in words if _first_word(known) == _first_word(name)]:

@@ -9,8 +9,9 @@ from fuse_index.sources.source import StoreOptions
 from fuse_storage import NotFound, ObjectMeta, open_store
 
 _HINT = "metadata/version-hint.text"
-_METADATA = re.compile(r"(?:.*/)?v?(\d+)[^/]*\.metadata\.json")
-"""A file of metadata by its number, as Iceberg's catalogues (``00012-….metadata.json``) or Hadoop's folders name it."""
+_SUFFIX = ".metadata.json"
+_NUMBER = re.compile(r"v?([0-9]{1,18})")
+"""How the name of a file of metadata begins, as Iceberg's catalogues (``00012-….metadata.json``) or folders have it."""
 
 
 def metadata_location(url: str, options: StoreOptions, votes_only: bool) -> str:
@@ -36,5 +37,6 @@ def metadata_location(url: str, options: StoreOptions, votes_only: bool) -> str:
 
 
 def _newest(listed: Iterable[ObjectMeta]) -> str | None:
-    found = [(int(match[1]), meta.key) for meta in listed if (match := _METADATA.fullmatch(meta.key))]
+    keys = [meta.key for meta in listed if meta.key.endswith(_SUFFIX)]
+    found = [(int(match[1]), key) for key in keys if (match := _NUMBER.match(key.rpartition("/")[2]))]
     return max(found, default=(0, None))[1]

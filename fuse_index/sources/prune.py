@@ -72,6 +72,8 @@ def prune_files(table: TableHandle, where: str | Predicate, source: Any) -> Any:
         >>> len(dataset.files), dataset.to_table(filter=ds.field("id") == 11).num_rows
         (1, 1)
     """
+    if not isinstance(table, TableHandle):
+        raise InputError(f"table={table!r}: give an open table over the source, as attach and open_table return it")
     made_by = type(source).__module__.partition(".")[0]
     for format_, maker, ability, prune in _SOURCES:
         if made_by == maker and hasattr(source, ability):

@@ -213,3 +213,8 @@ def test_rows_that_are_deleted_now_are_found_where_they_count(tmp_path: Path, ca
     assert table.explain("match(b, 'blue')").blocks.kept == 0
 
     assert len(fuse.prune_files(table, "match(b, 'blue')", source.scan(snapshot_id=before.snapshot_id))) == 1
+
+
+def test_a_path_in_place_of_a_table_is_refused_by_what_to_give() -> None:
+    with pytest.raises(fuse.InputError, match="table='/lake': give an open table over the source"):
+        fuse.prune_files("/lake", "id = 1", None)  # type: ignore[arg-type]

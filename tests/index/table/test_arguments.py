@@ -39,6 +39,7 @@ UNCHECKED = {
     "Catalog.register_table": {"location"},
     "Catalog.stage_table": {"schema"},
     "attach": {"url"},
+    "prune_files": {"table", "source"},
     "catalog": {"url"},
     "create_table": {"url", "schema"},
     "open_table": {"url"},
