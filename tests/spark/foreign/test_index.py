@@ -158,8 +158,9 @@ def test_indexes_are_listed_and_dropped_one_by_one_and_all_together(session: Spa
 
 def test_keys_of_a_join_that_were_broadcast_leave_out_files(session: SparkSession, lake: Path) -> None:
     fuse_spark.index(session, str(lake), "bloom", ["key"])
-    keys = [(key(2, 7),), (key(5, 8),)]
-    session.createDataFrame(keys, "k string").createOrReplaceTempView("few")
+    # Not by createDataFrame, which makes the session the active one for tests to come.
+    keys = f"SELECT /*+ REPARTITION(1) */ * FROM VALUES ('{key(2, 7)}'), ('{key(5, 8)}') AS v(k)"
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW few AS {keys}")
     joined = session.sql(
         f"SELECT /*+ BROADCAST(few) */ id FROM parquet.`{lake}` t JOIN few ON lower(t.key) = k OR t.key = k"
     )
