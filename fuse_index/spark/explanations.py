@@ -88,7 +88,7 @@ def explain_query(spark: SparkSession, text: str) -> Explanation | Explanations:
 
 def _explanation_of(line: dict[str, Any]) -> Explanation:
     """The explanation of the reply to a request, as ``ScanReport.java`` and ``AggregateReport.java`` name it."""
-    session = find_native_session(line["voter"])
+    session = find_native_session(line["callback"])
     if session is None:
         raise InputError("this DataFrame was made by another Python process: read the table again here")
     explanation = session.callback.explain(line["request"])

@@ -34,7 +34,7 @@ from fuse_index.predicate import Column as Argument
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.request_server import serve_requests
 from fuse_index.spark.placement import is_connect
-from fuse_index.spark.protocol import ARGUMENT, UDF
+from fuse_index.spark.protocol.words import ARGUMENT, UDF
 from fuse_index.spark.workers import for_workers
 from fuse_index.sql.call_markers import render_call_mark
 

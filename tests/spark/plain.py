@@ -15,10 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from fuse_index.pruning.explanation import Explanation, Totals
 from fuse_index.spark.native.column_estimates import ColumnEstimate
 from fuse_index.spark.native.file_listing import ListedFiles, pack_file_listing
-from fuse_index.spark.native.planner_callback import AggregateReply, PlannerCallback, PruneReply, RefreshReply
+from fuse_index.spark.native.planner_callback import PlannerCallback
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 from fuse_index.spark.native.request_server import serve_requests
-from fuse_index.spark.protocol import AnswerAggregate, EstimateColumns, JoinKeys, Prune, Refresh
+from fuse_index.spark.protocol.questions import AnswerAggregate, EstimateColumns, JoinKeys, Prune, Refresh
+from fuse_index.spark.protocol.replies import AggregateReply, PruneReply, RefreshReply
 from fuse_storage import Schema
 
 Tree = dict[str, Any]

@@ -21,19 +21,33 @@ from fuse_index.spark.catalog.definitions import (
     NOT_NULL_PROPERTY_NAME,
     PRIMARY_KEY_PROPERTY_NAME,
     join_path,
+    parse_column_type,
     parse_default,
     parse_field,
     parse_properties,
     parse_text_limits,
     split_column_names,
 )
+from fuse_index.spark.protocol.changes import (
+    AddColumn,
+    ClusterBy,
+    DeleteColumn,
+    RemoveProperty,
+    RenameColumn,
+    SetProperty,
+    TableChange,
+    TypedColumn,
+    UpdateColumnComment,
+    UpdateColumnDefaultValue,
+    UpdateColumnNullability,
+    UpdateColumnPosition,
+    UpdateColumnType,
+)
 from fuse_index.spark.text_limits import TEXT_LIMITS_PROPERTY, set_text_limits
 from fuse_index.sql.tokenizer import unescape_string
 from fuse_index.table.schema.types import parse_typed_value
 from fuse_index.table.table import Table
 from fuse_storage import SchemaChange, SchemaError, Snapshot
-
-_Change = Mapping[str, Any]
 
 NAME_PROPERTIES = ("comment", "owner")
 """Properties that a warehouse keeps beside the name of a table."""
@@ -56,9 +70,9 @@ class Alteration:
     updates: dict[str, str] = field(default_factory=dict)
     removals: list[str] = field(default_factory=list)
 
-    def add(self, change: _Change) -> None:
+    def add(self, change: TableChange) -> None:
         """Add one change. Raises SchemaError, InputError, DefinitionError for what cannot be."""
-        _STEPS.get(change["change"], _refuse)(self, change)
+        _STEPS[type(change)](self, change)
 
     def commit(self) -> None:
         """Commit the steps, if there are any, in one. Raises Conflict and as they do."""
@@ -74,7 +88,7 @@ class Alteration:
         after_commit(transaction.commit("alter table"))
 
 
-def evolution(table: Table, changes: Sequence[_Change]) -> SchemaChange:
+def evolution(table: Table, changes: Sequence[TableChange]) -> SchemaChange:
     """The step to the columns that a statement's rows have, which it commits with them.
 
     Raises as ``Alteration.add``, and what cannot be added or widened as ``Table``'s own methods do.
@@ -85,10 +99,10 @@ def evolution(table: Table, changes: Sequence[_Change]) -> SchemaChange:
     return step
 
 
-def widens_column(table: Table, change: _Change) -> bool:
+def widens_column(table: Table, change: UpdateColumnType) -> bool:
     """Whether the column's type becomes a wider one; values of any other are cast to the column's."""
-    column = table.snapshot.schema.find(join_path(change["path"]), into_collections=True)
-    return column.is_leaf and storage.can_widen(column.type, parse_field({**change, "nullable": True}).type)
+    column = table.snapshot.schema.find(join_path(change.path), into_collections=True)
+    return column.is_leaf and storage.can_widen(column.type, parse_column_type(change))
 
 
 def _take_steps(snapshot: Snapshot, steps: Sequence[SchemaChange]) -> Snapshot:
@@ -97,11 +111,11 @@ def _take_steps(snapshot: Snapshot, steps: Sequence[SchemaChange]) -> Snapshot:
     return snapshot
 
 
-def alteration(table: Table, changes: Sequence[_Change]) -> Alteration:
+def alteration(table: Table, changes: Sequence[TableChange]) -> Alteration:
     """What these changes make of a table. Raises as ``Alteration.add``."""
     made = Alteration(table)
-    dropped = {join_path(change["path"]) for change in changes if change["change"] == "DeleteColumn"}
-    if dropped >= set(table.schema.names) and any(change["change"] == "AddColumn" for change in changes):
+    dropped = {join_path(change.path) for change in changes if isinstance(change, DeleteColumn)}
+    if dropped >= set(table.schema.names) and any(isinstance(change, AddColumn) for change in changes):
         raise SchemaError(
             "REPLACE COLUMNS drops all columns, with what rows have in them: add the new ones, then drop the others, "
             "or say CREATE OR REPLACE TABLE"
@@ -111,55 +125,53 @@ def alteration(table: Table, changes: Sequence[_Change]) -> Alteration:
     return made
 
 
-def _add_column(to: Alteration, change: _Change) -> None:
-    path, added = join_path(change["path"]), parse_field(change)
-    default = parse_default(change) if "has_default" in change else None
+def _add_column(to: Alteration, change: AddColumn) -> None:
+    path, added = join_path(change.path), parse_field(change)
+    default = parse_default(change) if change.has_default else None
     step = partial(storage.add_column, path=path, data_type=added.type, default=default, nullable=added.nullable)
-    to.steps.append(partial(step, after=_position(change)))
+    to.steps.append(partial(step, after=_predecessor(change)))
     _limit_texts(to, change)
-    if "comment" in change:
-        to.steps.append(partial(storage.set_comment, path=path, comment=change["comment"]))
+    if change.comment is not None:
+        to.steps.append(partial(storage.set_comment, path=path, comment=change.comment))
 
 
-def _delete_column(to: Alteration, change: _Change) -> None:
-    path = join_path(change["path"])
+def _delete_column(to: Alteration, change: DeleteColumn) -> None:
+    path = join_path(change.path)
     try:
         _raise_if_indexed(to, path, "drop it first")
     except SchemaError:
-        if change["if_exists"]:
+        if change.if_exists:
             return
         raise
     to.steps.append(partial(storage.drop_column, path=path))
 
 
-def _rename_column(to: Alteration, change: _Change) -> None:
-    to.steps.append(partial(storage.rename_column, path=join_path(change["path"]), to=change["to"]))
+def _rename_column(to: Alteration, change: RenameColumn) -> None:
+    to.steps.append(partial(storage.rename_column, path=join_path(change.path), to=change.to))
 
 
-def _change_type(to: Alteration, change: _Change) -> None:
-    path = join_path(change["path"])
+def _change_type(to: Alteration, change: UpdateColumnType) -> None:
+    path = join_path(change.path)
     _raise_if_indexed(to, path, "drop it first, and create it anew after the change")
-    data_type = parse_field({**change, "nullable": True}).type
-    to.steps.append(partial(storage.change_type, path=path, data_type=data_type))
+    to.steps.append(partial(storage.change_type, path=path, data_type=parse_column_type(change)))
     _limit_texts(to, change)
 
 
-def _limit_texts(to: Alteration, change: _Change) -> None:
-    limits = parse_text_limits({**change, "nullable": True})
-    to.steps.append(partial(set_text_limits, path=tuple(change["path"]), limits=limits))
+def _limit_texts(to: Alteration, column: TypedColumn) -> None:
+    to.steps.append(partial(set_text_limits, path=column.path, limits=parse_text_limits(column)))
 
 
-def _move_column(to: Alteration, change: _Change) -> None:
-    to.steps.append(partial(storage.move_column, path=join_path(change["path"]), after=_position(change) or ""))
+def _move_column(to: Alteration, change: UpdateColumnPosition) -> None:
+    to.steps.append(partial(storage.move_column, path=join_path(change.path), after=_predecessor(change) or ""))
 
 
-def _set_comment(to: Alteration, change: _Change) -> None:
-    path = join_path(change["path"])
-    to.steps.append(partial(storage.set_comment, path=path, comment=change.get("comment")))
+def _set_comment(to: Alteration, change: UpdateColumnComment) -> None:
+    path = join_path(change.path)
+    to.steps.append(partial(storage.set_comment, path=path, comment=change.comment))
 
 
-def _set_default(to: Alteration, change: _Change) -> None:
-    name, sql = join_path(change["path"]), change.get("sql")
+def _set_default(to: Alteration, change: UpdateColumnDefaultValue) -> None:
+    name, sql = join_path(change.path), change.sql
     value = None
     if sql:
         column = to.table.snapshot.schema.find([name])
@@ -167,9 +179,9 @@ def _set_default(to: Alteration, change: _Change) -> None:
     to.steps.append(partial(storage.set_default, name=name, value=value))
 
 
-def _set_nullability(to: Alteration, change: _Change) -> None:
-    path = join_path(change["path"])
-    if not change["nullable"]:
+def _set_nullability(to: Alteration, change: UpdateColumnNullability) -> None:
+    path = join_path(change.path)
+    if not change.nullable:
         raise SchemaError(f"column {path!r} is made NOT NULL by CALL system.set_not_null, which sees to its rows")
     to.steps.append(partial(storage.set_nullable, path=path, nullable=True))
 
@@ -178,8 +190,8 @@ _KEY_STEPS = {KEY_PROPERTY_NAME: storage.key_by, CLUSTER_PROPERTY_NAME: storage.
 """What changes the keys of a table, by the properties that show them."""
 
 
-def _set_property(to: Alteration, change: _Change) -> None:
-    name, value = change["name"], change["value"]
+def _set_property(to: Alteration, change: SetProperty) -> None:
+    name, value = change.name, change.value
     if name in NAME_PROPERTIES:
         to.updates[name] = value
     elif name in _REFUSED_PROPERTIES:
@@ -190,44 +202,40 @@ def _set_property(to: Alteration, change: _Change) -> None:
         to.steps.append(partial(storage.update_properties, updates=parse_properties({name: value})))
 
 
-def _remove_property(to: Alteration, change: _Change) -> None:
-    if change["name"] == PRIMARY_KEY_PROPERTY_NAME:
+def _remove_property(to: Alteration, change: RemoveProperty) -> None:
+    if change.name == PRIMARY_KEY_PROPERTY_NAME:
         raise InputError(_REFUSED_PROPERTIES[PRIMARY_KEY_PROPERTY_NAME])
-    if change["name"] in NAME_PROPERTIES:
-        to.removals.append(change["name"])
-    elif change["name"] in _KEY_STEPS:
-        to.steps.append(partial(_KEY_STEPS[change["name"]], names=()))
+    if change.name in NAME_PROPERTIES:
+        to.removals.append(change.name)
+    elif change.name in _KEY_STEPS:
+        to.steps.append(partial(_KEY_STEPS[change.name], names=()))
     else:
-        to.steps.append(partial(storage.update_properties, updates={}, removals=(change["name"],)))
+        to.steps.append(partial(storage.update_properties, updates={}, removals=(change.name,)))
 
 
-def _cluster_by(to: Alteration, change: _Change) -> None:
-    names = [join_path(path) for path in change["columns"]]
+def _cluster_by(to: Alteration, change: ClusterBy) -> None:
+    names = [join_path(path) for path in change.columns]
     to.steps.append(partial(storage.cluster_by, names=names))
 
 
-def _refuse(to: Alteration, change: _Change) -> None:
-    raise InputError(f"a table has no {change['change']} to change")
-
-
-_STEPS: Mapping[str, Callable[[Alteration, _Change], None]] = {
-    "AddColumn": _add_column,
-    "DeleteColumn": _delete_column,
-    "RenameColumn": _rename_column,
-    "UpdateColumnType": _change_type,
-    "UpdateColumnPosition": _move_column,
-    "UpdateColumnComment": _set_comment,
-    "UpdateColumnDefaultValue": _set_default,
-    "UpdateColumnNullability": _set_nullability,
-    "SetProperty": _set_property,
-    "RemoveProperty": _remove_property,
-    "ClusterBy": _cluster_by,
+_STEPS: Mapping[type[TableChange], Callable[[Alteration, Any], None]] = {
+    AddColumn: _add_column,
+    DeleteColumn: _delete_column,
+    RenameColumn: _rename_column,
+    UpdateColumnType: _change_type,
+    UpdateColumnPosition: _move_column,
+    UpdateColumnComment: _set_comment,
+    UpdateColumnDefaultValue: _set_default,
+    UpdateColumnNullability: _set_nullability,
+    SetProperty: _set_property,
+    RemoveProperty: _remove_property,
+    ClusterBy: _cluster_by,
 }
-"""By the names of Spark's own classes of changes."""
 
 
-def _position(change: _Change) -> str | None:
-    return "" if change.get("first") else change.get("after")
+def _predecessor(change: AddColumn | UpdateColumnPosition) -> str | None:
+    """The name of the column before it; empty for the first, None for the last."""
+    return "" if change.first else change.after
 
 
 def _raise_if_indexed(to: Alteration, path: str, advice: str) -> None:

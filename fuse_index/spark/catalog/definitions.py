@@ -1,6 +1,6 @@
 """Columns, keys and properties as statements of Spark define them, in the words of a table's own.
 
-In: the JSON that ``CatalogClient.java`` writes. Out: Arrow schemas, values, names.
+In: parts of requests, as ``CatalogClient.java`` writes them. Out: Arrow schemas, values, names.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.types as is_
 from pyspark.sql.types import StructField, StructType
 
 from fuse_index.errors import InputError
+from fuse_index.spark.protocol.changes import ColumnDefinition, Transform, TypedColumn
+from fuse_index.spark.protocol.requests import DefineTableRequest
 from fuse_index.spark.schemas import to_arrow_schema
 from fuse_index.spark.text_limits import find_text_limits
 from fuse_index.sql.catalyst_terms import decode_catalyst_value
@@ -58,14 +61,14 @@ class TableDefinition:
     location: str | None
 
 
-def parse_definition(request: Mapping[str, Any]) -> TableDefinition:
+def parse_definition(request: DefineTableRequest) -> TableDefinition:
     """The definition of a request. Raises InputError, SchemaError for what a table cannot have."""
-    columns, given = request["columns"], request["properties"]
+    columns, given = request.columns, request.properties
     provider = given.get("provider", "fuse")
     if provider.lower() not in _PROVIDERS:
         raise InputError(f"a table of this catalogue is of format fuse, and not {provider!r}: leave USING out")
     about = {name: given[name] for name in ("comment", "owner") if name in given}
-    defaults = {column["path"][0]: parse_default(column) for column in columns if "has_default" in column}
+    defaults = {column.path[0]: parse_default(column) for column in columns if column.has_default}
     keys = (KEY_PROPERTY_NAME, PRIMARY_KEY_PROPERTY_NAME)
     if all(name in given for name in keys):
         raise InputError("a table has a key or a primary_key: the rows of a key may be several, of a primary_key one")
@@ -73,7 +76,7 @@ def parse_definition(request: Mapping[str, Any]) -> TableDefinition:
     if PRIMARY_KEY_PROPERTY_NAME in given and not primary_key:
         raise InputError(f"{PRIMARY_KEY_PROPERTY_NAME} = '' names no column: name those of the key, or leave it out")
     elsewhere = (*_RESERVED, *keys, NOT_NULL_PROPERTY_NAME, CLUSTER_PROPERTY_NAME)
-    partition_by, cluster_by = _parse_partitioning(request["partitioning"])
+    partition_by, cluster_by = _parse_partitioning(request.partitioning)
     return TableDefinition(
         _parse_columns(columns, split_column_names(given.get(NOT_NULL_PROPERTY_NAME, ""))),
         {path: limit for column in columns for path, limit in parse_text_limits(column).items()},
@@ -93,7 +96,7 @@ def split_column_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _parse_columns(columns: Sequence[Mapping[str, Any]], not_null: Sequence[str]) -> pa.Schema:
+def _parse_columns(columns: Sequence[ColumnDefinition], not_null: Sequence[str]) -> pa.Schema:
     fields = [parse_field(column) for column in columns]
     names, found = [field.name for field in fields], set[str]()
     within = frozenset(not_null).difference(names)  # a whole name comes before a path
@@ -139,34 +142,41 @@ def _not_null_paths(field: Field, path: str) -> Iterator[str]:
         yield from (each for each in paths if not (is_.is_map(field.type) and each == f"{path}.key"))
 
 
-def parse_field(column: Mapping[str, Any]) -> pa.Field:
+def parse_field(column: ColumnDefinition) -> pa.Field:
     """A column, or the field at the end of a path, with its comment. Raises SchemaError."""
-    field = to_arrow_schema(StructType([_spark_field(column)])).field(0)
-    comment = column.get("comment")
-    return field if comment is None else field.with_metadata({"comment": comment})
+    field = _arrow_field(column).with_nullable(column.nullable)
+    return field if column.comment is None else field.with_metadata({"comment": column.comment})
 
 
-def parse_text_limits(column: Mapping[str, Any]) -> dict[tuple[str, ...], int]:
+def parse_column_type(column: TypedColumn) -> pa.DataType:
+    """The type of a column, or of the field at the end of a path. Raises SchemaError."""
+    return _arrow_field(column).type
+
+
+def parse_text_limits(column: TypedColumn) -> dict[tuple[str, ...], int]:
     """The limits of a column, or of the field at the end of a path, by the paths of what has them.
 
     Raises SchemaError for CHAR.
     """
-    return dict(find_text_limits(_spark_field(column).dataType, tuple(column["path"])))
+    return dict(find_text_limits(_spark_field(column).dataType, column.path))
 
 
-def _spark_field(column: Mapping[str, Any]) -> StructField:
-    described = {"name": column["path"][-1], "type": column["type"], "nullable": column["nullable"], "metadata": {}}
-    return StructField.fromJson(described)
+def _arrow_field(column: TypedColumn) -> pa.Field:
+    return to_arrow_schema(StructType([_spark_field(column)])).field(0)
 
 
-def parse_default(column: Mapping[str, Any]) -> Any:
+def _spark_field(column: TypedColumn) -> StructField:
+    return StructField.fromJson({"name": column.path[-1], "type": column.type, "nullable": True, "metadata": {}})
+
+
+def parse_default(column: ColumnDefinition) -> Any:
     """The value of a column's DEFAULT, which must be one value for all rows. Raises InputError."""
     field = parse_field(column)
-    if "default" not in column:
+    if column.default is msgspec.UNSET:
         raise InputError(
             f"column {field.name!r} cannot have this DEFAULT: one constant of a plain type, and not of binary, can be"
         )
-    return None if column["default"] is None else decode_catalyst_value(column["default"], field.type)
+    return None if column.default is None else decode_catalyst_value(column.default, field.type)
 
 
 def parse_properties(texts: Mapping[str, str]) -> dict[str, Any]:
@@ -198,15 +208,15 @@ def _parse_location(location: str | None) -> str | None:
     return location
 
 
-def _parse_partitioning(transforms: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _parse_partitioning(transforms: Sequence[Transform]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of PARTITIONED BY, and those of CLUSTER BY."""
     columns: dict[str, list[str]] = {_PARTITION_TRANSFORM: [], _CLUSTER_TRANSFORM: []}
     for transform in transforms:
-        names = [join_path(path) for path in transform["columns"]]
-        if transform["transform"] not in columns:
+        names = [join_path(path) for path in transform.columns]
+        if transform.transform not in columns:
             raise InputError(
-                f"PARTITIONED BY {transform['transform']}({', '.join(names)}) cannot be: partition by a column as it "
+                f"PARTITIONED BY {transform.transform}({', '.join(names)}) cannot be: partition by a column as it "
                 f"is, such as one of type DATE, or say CLUSTER BY ({', '.join(names)})"
             )
-        columns[transform["transform"]] += names
+        columns[transform.transform] += names
     return tuple(columns[_PARTITION_TRANSFORM]), tuple(columns[_CLUSTER_TRANSFORM])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from fuse_index.errors import DefinitionError, InputError
+from fuse_index.errors import DefinitionError
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.catalog.indexes import IndexRequests
 from fuse_index.spark.catalog.namespaces import NamespaceRequests
@@ -23,19 +22,34 @@ from fuse_index.spark.catalog.table_names import TableNames
 from fuse_index.spark.failures import add_conditions, encode_failure
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.request_server import serve_requests
+from fuse_index.spark.protocol import requests
 from fuse_index.spark.sql_words import SqlWords
 from fuse_index.warehouse.catalog import Catalog
 from fuse_storage import AlreadyExists, CodedError, NotFound
 
-_SPARKS_CONDITIONS = {
-    ("load", NotFound.code): "TABLE_OR_VIEW_NOT_FOUND",
-    **{(each, AlreadyExists.code): "TABLE_OR_VIEW_ALREADY_EXISTS" for each in ("create", "stage", "commit", "rename")},
-    ("namespace", NotFound.code): "SCHEMA_NOT_FOUND",
-    ("create namespace", AlreadyExists.code): "SCHEMA_ALREADY_EXISTS",
-    **{(f"create {each}", AlreadyExists.code): "INDEX_ALREADY_EXISTS" for each in ("index", "source index")},
-    **{(f"drop {each}", DefinitionError.code): "INDEX_NOT_FOUND" for each in ("index", "source index")},
+_SPARKS_CONDITIONS: Mapping[tuple[type[requests.CatalogRequest], str], str] = {
+    (requests.LoadTableRequest, NotFound.code): "TABLE_OR_VIEW_NOT_FOUND",
+    **{
+        (each, AlreadyExists.code): "TABLE_OR_VIEW_ALREADY_EXISTS"
+        for each in (
+            requests.CreateTableRequest,
+            requests.StageTableRequest,
+            requests.CommitStagedRequest,
+            requests.RenameTableRequest,
+        )
+    },
+    (requests.LoadNamespaceRequest, NotFound.code): "SCHEMA_NOT_FOUND",
+    (requests.CreateNamespaceRequest, AlreadyExists.code): "SCHEMA_ALREADY_EXISTS",
+    **{
+        (each, AlreadyExists.code): "INDEX_ALREADY_EXISTS"
+        for each in (requests.CreateIndexRequest, requests.CreateSourceIndexRequest)
+    },
+    **{
+        (each, DefinitionError.code): "INDEX_NOT_FOUND"
+        for each in (requests.DropIndexRequest, requests.DropSourceIndexRequest)
+    },
 }
-"""Conditions that Spark has of its own, by an operation and the code of an error: IF EXISTS goes by these."""
+"""Conditions that Spark has of its own, by a request and the code of an error: IF EXISTS goes by these."""
 _logger = logging.getLogger("fuse_index.spark")
 _lock = Lock()
 _installed: dict[str, TableNames] = {}
@@ -99,24 +113,43 @@ class CatalogEndpoint:
     def __init__(self, spark: SparkSession, names: TableNames) -> None:
         self._names = names
         self._words = SqlWords(names.catalog, SYSTEM_PROCEDURES, names.shown_by_url)
-        self._operations: Mapping[str, Callable[[Mapping[str, Any]], bytes]] = {
-            **CatalogRequests(spark, names).operations,
-            **NamespaceRequests(names).operations,
-            "change": partial(run_statement, spark),
-            **IndexRequests(spark, names).operations,
-            **ProcedureRequests(spark, names, SYSTEM_PROCEDURES).operations,
+        tables, namespaces = CatalogRequests(spark, names), NamespaceRequests(names)
+        indexes, procedures = IndexRequests(spark, names), ProcedureRequests(spark, names, SYSTEM_PROCEDURES)
+        self._operations: Mapping[type[requests.Request], Callable[[Any], bytes]] = {
+            requests.LoadTableRequest: tables.load,
+            requests.ReadMetadataRequest: tables.rows,
+            requests.TableExistsRequest: tables.exists,
+            requests.ListTablesRequest: tables.list_tables,
+            requests.CreateTableRequest: tables.create_table,
+            requests.StageTableRequest: tables.stage_table,
+            requests.CommitStagedRequest: tables.commit_staged,
+            requests.AbortStagedRequest: tables.abort_staged,
+            requests.AlterTableRequest: tables.alter_table,
+            requests.WidensColumnRequest: tables.widens_column,
+            requests.DropTableRequest: tables.drop_table,
+            requests.RenameTableRequest: tables.rename_table,
+            requests.ListNamespacesRequest: namespaces.children,
+            requests.NamespaceExistsRequest: namespaces.exists,
+            requests.LoadNamespaceRequest: namespaces.properties,
+            requests.CreateNamespaceRequest: namespaces.create,
+            requests.AlterNamespaceRequest: namespaces.alter,
+            requests.DropNamespaceRequest: namespaces.drop,
+            requests.CreateIndexRequest: indexes.create,
+            requests.DropIndexRequest: indexes.drop,
+            requests.CreateSourceIndexRequest: indexes.create_of_source,
+            requests.DropSourceIndexRequest: indexes.drop_of_source,
+            requests.DescribeProcedureRequest: procedures.describe,
+            requests.ListProceduresRequest: procedures.list,
+            requests.CallProcedureRequest: procedures.call,
+            requests.ChangeRowsRequest: partial(run_statement, spark),
         }
 
     def answer(self, body: str) -> bytes:
-        """The reply to a request, an object of JSON with its ``operation``; raises what the statement is to raise."""
-        request = json.loads(body)
-        operation = self._operations.get(request["operation"])
-        if operation is None:
-            raise InputError(f"the catalogue {self._names.catalog!r} has no {request['operation']}")
-        return operation(request)
+        """The reply to a request, as ``decode_request`` takes it. Raises what the statement is to raise."""
+        request = requests.decode_request(body)
+        return self._operations[type(request)](request)
 
     def encode_failure(self, body: str, raised: BaseException) -> str:
         """What such a request raised, in the words of SQL, for the JVM."""
         code = raised.code if isinstance(raised, CodedError) else ""
-        condition = _SPARKS_CONDITIONS.get((json.loads(body)["operation"], code))
-        return encode_failure(raised, self._words, condition)
+        return encode_failure(raised, self._words, _SPARKS_CONDITIONS.get((requests.request_type(body), code)))

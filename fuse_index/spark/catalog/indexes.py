@@ -5,7 +5,6 @@ In: requests of ``CatalogFuseTable.java``, and of ``SourceIndexStatements.java``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +19,16 @@ from fuse_index.spark.lakes.index import NewIndex, index_in_warehouse
 from fuse_index.spark.lakes.source import NamedSource, find_source
 from fuse_index.spark.lakes.use import renew
 from fuse_index.spark.native.relation import quote_path
+from fuse_index.spark.protocol.changes import IndexedColumn
+from fuse_index.spark.protocol.requests import (
+    CreateIndexRequest,
+    CreateSourceIndexRequest,
+    DropIndexRequest,
+    DropSourceIndexRequest,
+    SourceIndexRequest,
+)
 from fuse_index.table.table import Table
 from fuse_storage import AlreadyExists, Conflict
-
-_Request = Mapping[str, Any]
 
 _KIND = "type"
 """The option in which Spark hands over what stands behind USING."""
@@ -39,26 +44,16 @@ class IndexRequests:
     spark: SparkSession
     names: TableNames
 
-    @property
-    def operations(self) -> Mapping[str, Callable[[_Request], bytes]]:
-        """What can be asked, by name."""
-        return {
-            "create index": self.create,
-            "drop index": self.drop,
-            "create source index": self.create_of_source,
-            "drop source index": self.drop_of_source,
-        }
-
-    def create(self, request: _Request) -> bytes:
+    def create(self, request: CreateIndexRequest) -> bytes:
         """Define an index and build it; what cannot be built is not defined. Raises as ``Table.create_index``."""
         reference, table = self.names.open_to_change(request)
-        name, options = request["index"], dict(request["options"])
+        name, options = request.index, dict(request.options)
         kind, deferred = options.pop(_KIND, ""), _is_true(options.pop(_DEFERRED, "false"))
         if not kind:
             raise InputError(f"index {name!r} is of no kind: say USING and one of {self._kinds()}")
         if name in table.snapshot.definitions:
             raise AlreadyExists(f"there is an index {name!r} already: drop it first, or choose another name")
-        terms = [_term(column) for column in request["columns"]]
+        terms = [_term(column) for column in request.columns]
         try:
             table.create_index(name, kind, terms, build=False, **parse_index_options(options))
         except Conflict as lost:
@@ -76,43 +71,41 @@ class IndexRequests:
     def _job(self, reference: TableReference) -> dict[str, Any]:
         return {"branch": reference.branch, "host": self.names.host, **self.names.options}
 
-    def drop(self, request: _Request) -> bytes:
+    def drop(self, request: DropIndexRequest) -> bytes:
         """Drop an index. Raises DefinitionError, which names near ones, where there is none, or none any more."""
         _, table = self.names.open_to_change(request)
-        table.drop_index(request["index"])
+        table.drop_index(request.index)
         return b"1"
 
-    def create_of_source(self, request: _Request) -> bytes:
+    def create_of_source(self, request: CreateSourceIndexRequest) -> bytes:
         """Give a table of somebody else's an index that the warehouse keeps. Raises as ``fuse_spark.index`` does."""
-        options = dict(request["options"])
-        kind = request["kind"] or options.pop(_KIND, "")
+        options = dict(request.options)
+        kind = request.kind or options.pop(_KIND, "")
         if not kind:
-            raise InputError(f"index {request['index']!r} is of no kind: say USING and one of {self._kinds()}")
+            raise InputError(f"index {request.index!r} is of no kind: say USING and one of {self._kinds()}")
         source = self._source(request)
-        terms, known = [_term(column) for column in request["columns"]], self._table_of(source)
-        if known is not None and request["index"] in known.snapshot.definitions:
-            if request["ignore"]:
+        terms, known = [_term(column) for column in request.columns], self._table_of(source)
+        if known is not None and request.index in known.snapshot.definitions:
+            if request.ignore:
                 return b"1"
-            raise AlreadyExists(
-                f"there is an index {request['index']!r} already: drop it first, or choose another name"
-            )
-        new = NewIndex(kind, terms, parse_index_options(options), request["index"])
+            raise AlreadyExists(f"there is an index {request.index!r} already: drop it first, or choose another name")
+        new = NewIndex(kind, terms, parse_index_options(options), request.index)
         index_in_warehouse(self.spark, source, new, self.names.require_warehouse())
         return b"1"
 
-    def drop_of_source(self, request: _Request) -> bytes:
+    def drop_of_source(self, request: DropSourceIndexRequest) -> bytes:
         """Drop an index that the warehouse keeps of a table of others. Raises DefinitionError where there is none."""
-        table, name = self._table_of(self._source(request)), request["index"]
-        if request["ignore"] and (table is None or name not in table.snapshot.definitions):
+        table, name = self._table_of(self._source(request)), request.index
+        if request.ignore and (table is None or name not in table.snapshot.definitions):
             return b"1"
         if table is None:
-            raise DefinitionError(f"no index {name!r}: the warehouse has no index of {quote_path(request['path'])}")
+            raise DefinitionError(f"no index {name!r}: the warehouse has no index of {quote_path(request.path)}")
         table.drop_index(name)
         renew(self.spark)
         return b"1"
 
-    def _source(self, request: _Request) -> NamedSource:
-        return find_source(self.spark, quote_path(request["path"]), None, self.names.options)
+    def _source(self, request: SourceIndexRequest) -> NamedSource:
+        return find_source(self.spark, quote_path(request.path), None, self.names.options)
 
     def _table_of(self, source: NamedSource) -> Table | None:
         return self.names.require_warehouse().find_source_index(source.location)
@@ -121,16 +114,16 @@ class IndexRequests:
         return ", ".join(sorted(self.names.host.kinds))
 
 
-def _term(column: Mapping[str, Any]) -> str:
+def _term(column: IndexedColumn) -> str:
     """A column, or the expression that its option gives in its place: Spark's grammar has columns alone there."""
-    options = dict(column.get("options", {}))
+    options = dict(column.options)
     expression = options.pop(_EXPRESSION, None)
     if options:
         raise InputError(
-            f"column {'.'.join(column['path'])!r} has no option {next(iter(options))!r}: there is {_EXPRESSION}, "
+            f"column {'.'.join(column.path)!r} has no option {next(iter(options))!r}: there is {_EXPRESSION}, "
             f"and what a kind takes stands in OPTIONS behind the columns"
         )
-    return expression if expression is not None else quote_path(column["path"])
+    return expression if expression is not None else quote_path(column.path)
 
 
 def _is_true(text: str) -> bool:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fuse_index.errors import InputError
 from fuse_index.spark.catalog.table_names import TableNames
-
-_Request = Mapping[str, Any]
+from fuse_index.spark.protocol.requests import (
+    AlterNamespaceRequest,
+    CreateNamespaceRequest,
+    DropNamespaceRequest,
+    ListNamespacesRequest,
+    LoadNamespaceRequest,
+    NamespaceExistsRequest,
+)
 
 _YES, _NO = b"1", b""
 
@@ -21,52 +27,40 @@ class NamespaceRequests:
 
     names: TableNames
 
-    @property
-    def operations(self) -> Mapping[str, Callable[[_Request], bytes]]:
-        """What can be asked, by name."""
-        return {
-            "namespaces": self.children,
-            "namespace exists": self.exists,
-            "namespace": self.properties,
-            "create namespace": self.create,
-            "alter namespace": self.alter,
-            "drop namespace": self.drop,
-        }
-
-    def children(self, request: _Request) -> bytes:
+    def children(self, request: ListNamespacesRequest) -> bytes:
         if self.names.warehouse is None:
             return _json([])
-        return _json(self.names.warehouse.list_namespaces(request["namespace"]))
+        return _json(self.names.warehouse.list_namespaces(request.namespace))
 
-    def exists(self, request: _Request) -> bytes:
-        namespace = request["namespace"]
+    def exists(self, request: NamespaceExistsRequest) -> bytes:
+        namespace = request.namespace
         if not namespace:
             return _YES
         return _YES if self.names.warehouse and self.names.warehouse.namespace_exists(namespace) else _NO
 
-    def properties(self, request: _Request) -> bytes:
-        namespace = request["namespace"]
+    def properties(self, request: LoadNamespaceRequest) -> bytes:
+        namespace = request.namespace
         if not namespace:
             url = {} if self.names.warehouse is None else {"location": self.names.warehouse.url}
             return _json(url)
         return _json(self.names.require_warehouse().load_namespace_properties(namespace))
 
-    def create(self, request: _Request) -> bytes:
-        _check_properties(request["properties"])
-        self.names.require_warehouse().create_namespace(request["namespace"], request["properties"])
+    def create(self, request: CreateNamespaceRequest) -> bytes:
+        _check_properties(request.properties)
+        self.names.require_warehouse().create_namespace(request.namespace, request.properties)
         return _YES
 
-    def alter(self, request: _Request) -> bytes:
-        _check_properties(request["updates"])
+    def alter(self, request: AlterNamespaceRequest) -> bytes:
+        _check_properties(request.updates)
         warehouse = self.names.require_warehouse()
-        warehouse.update_namespace_properties(request["namespace"], request["removals"], request["updates"])
+        warehouse.update_namespace_properties(request.namespace, request.removals, request.updates)
         return _YES
 
-    def drop(self, request: _Request) -> bytes:
+    def drop(self, request: DropNamespaceRequest) -> bytes:
         warehouse = self.names.require_warehouse()
-        if not warehouse.namespace_exists(request["namespace"]):
+        if not warehouse.namespace_exists(request.namespace):
             return _NO
-        warehouse.drop_namespace(request["namespace"], cascade=request["cascade"])
+        warehouse.drop_namespace(request.namespace, cascade=request.cascade)
         return _YES
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -19,13 +20,14 @@ from fuse_index.errors import InputError
 from fuse_index.spark.catalog.metadata_tables import to_arrow_stream
 from fuse_index.spark.catalog.table_names import TableNames, TableReference, check_changeable, is_place
 from fuse_index.spark.native.relation import quote_path
+from fuse_index.spark.protocol.replies import ProcedureDescription, ProcedureParameter
+from fuse_index.spark.protocol.requests import CallProcedureRequest, DescribeProcedureRequest, ListProceduresRequest
 from fuse_index.table.table import Table
 from fuse_storage import Identifier, NotFound, join_identifier
 
 SYSTEM = "system"
 """The namespace of all procedures."""
 
-_Request = Mapping[str, Any]
 _TYPES: Mapping[type, str] = {
     str: "STRING",
     int: "BIGINT",
@@ -128,14 +130,9 @@ class ProcedureRequests:
     names: TableNames
     procedures: Mapping[str, Procedure]
 
-    @property
-    def operations(self) -> Mapping[str, Callable[[_Request], bytes]]:
-        """What can be asked, by name."""
-        return {"procedure": self.describe, "procedures": self.list, "call": self.call}
-
-    def describe(self, request: _Request) -> bytes:
+    def describe(self, request: DescribeProcedureRequest) -> bytes:
         """What a procedure takes. Raises NotFound naming near names."""
-        asked = (*request["namespace"], request["name"])
+        asked = request.identifier
         if len(asked) != 2 or asked[0].lower() != SYSTEM or asked[1].lower() not in self.procedures:
             near = difflib.get_close_matches(asked[-1].lower(), self.procedures, 1)
             there = (
@@ -144,24 +141,28 @@ class ProcedureRequests:
             raise NotFound(f"no procedure {'.'.join(asked)!r}: {there}")
         procedure = self.procedures[asked[1].lower()]
         parameters = [
-            {"name": each.name, "type": _TYPES[each.kind], "comment": each.comment}
-            | ({} if each.default is None else {"default": each.default})
+            ProcedureParameter(
+                name=each.name,
+                type=_TYPES[each.kind],
+                comment=each.comment,
+                default=msgspec.UNSET if each.default is None else each.default,
+            )
             for each in procedure.parameters
         ]
-        return json.dumps({"description": procedure.description, "parameters": parameters}).encode()
+        return ProcedureDescription(description=procedure.description, parameters=parameters).encode()
 
-    def list(self, request: _Request) -> bytes:
-        asked = [part.lower() for part in request["namespace"]]
+    def list(self, request: ListProceduresRequest) -> bytes:
+        asked = [part.lower() for part in request.namespace]
         return json.dumps([[SYSTEM, name] for name in self.procedures] if asked in ([], [SYSTEM]) else []).encode()
 
-    def call(self, request: _Request) -> bytes:
-        procedure = self.procedures[request["procedure"].lower()]
-        given = {each.name: each.parse(request["arguments"].get(each.name)) for each in procedure.parameters}
-        call = ProcedureCall(self.spark, self.names, tuple(request["namespace"]), given)
+    def call(self, request: CallProcedureRequest) -> bytes:
+        procedure = self.procedures[request.procedure.lower()]
+        given = {each.name: each.parse(request.arguments.get(each.name)) for each in procedure.parameters}
+        call = ProcedureCall(self.spark, self.names, request.namespace, given)
         try:
             rows = procedure.run(call)
             if procedure.changes_rows:
                 call.refresh_caches()
         except PySparkException as refusal:  # in its first line, which Spark's parser leaves empty
-            raise InputError(f"{request['procedure']}: {str(refusal).strip().splitlines()[0]}") from refusal
+            raise InputError(f"{request.procedure}: {str(refusal).strip().splitlines()[0]}") from refusal
         return to_arrow_stream(rows)

@@ -1,4 +1,4 @@
-"""What a catalogue answers to statements about names, columns and what there is to see: by the names of operations.
+"""What a catalogue answers to statements about names, columns and what there is to see.
 
 In: requests of ``CatalogClient.java``. Out: bytes; nothing where there is nothing.
 """
@@ -6,11 +6,11 @@ In: requests of ``CatalogClient.java``. Out: bytes; nothing where there is nothi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
+import msgspec
 from pyspark.sql import SparkSession
 
 from fuse_index.errors import InputError
@@ -25,17 +25,30 @@ from fuse_index.spark.catalog.definitions import (
     parse_definition,
 )
 from fuse_index.spark.catalog.metadata_tables import metadata_rows, to_arrow_stream
-from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place, request_identifier
+from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place
 from fuse_index.spark.native.lru_cache import LruCache
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, state_key
+from fuse_index.spark.protocol.replies import Framed, MetadataDescription, ScanDescription, TableDescription
+from fuse_index.spark.protocol.requests import (
+    AbortStagedRequest,
+    AlterTableRequest,
+    CommitStagedRequest,
+    CreateTableRequest,
+    DropTableRequest,
+    ListTablesRequest,
+    LoadTableRequest,
+    ReadMetadataRequest,
+    RenameTableRequest,
+    StageTableRequest,
+    TableExistsRequest,
+    WidensColumnRequest,
+)
 from fuse_index.spark.session import native_scan, register_session
 from fuse_index.spark.source.options import STORE_PREFIX
 from fuse_index.spark.text_limits import TEXT_LIMITS_PROPERTY
 from fuse_index.table.table import Table
 from fuse_storage import PARTITION_PROPERTY, InvalidArgument, NotFound, PartitionSpec, Snapshot, is_keyed
-
-Request = Mapping[str, Any]
 
 _YES, _NO = b"1", b""
 _REMEMBERED_SCANS = 64
@@ -48,95 +61,77 @@ class CatalogRequests:
     spark: SparkSession
     names: TableNames
     _staged: dict[str, StagedCreation] = field(default_factory=dict)
-    _scans: LruCache[tuple[str, str, str], tuple[str, bytes]] = field(
+    _scans: LruCache[tuple[str, str, str], tuple[ScanDescription, bytes]] = field(
         default_factory=lambda: LruCache(_REMEMBERED_SCANS)
     )
 
-    @cached_property
-    def operations(self) -> Mapping[str, Callable[[Request], bytes]]:
-        """What can be asked, by name."""
-        return {
-            "load": self.load,
-            "rows": self.rows,
-            "exists": self.exists,
-            "list": self.list_tables,
-            "create": self.create_table,
-            "stage": self.stage_table,
-            "commit": self.commit_staged,
-            "abort": self.abort_staged,
-            "alter": self.alter_table,
-            "widens": self.widens_column,
-            "drop": self.drop_table,
-            "rename": self.rename_table,
-        }
-
-    def load(self, request: Request) -> bytes:
+    def load(self, request: LoadTableRequest) -> bytes:
         """A table, or a view of one; nothing where a statement that writes is to say that there is none."""
         try:
-            reference = self.names.resolve_request(request, request["at"])
+            reference = self.names.resolve_request(request, request.at)
         except NotFound:
-            if request["purpose"] == "write":
+            if request.purpose == "write":
                 return _NO
             raise
         table = self.names.open(reference)
         if reference.view is not None:
             rows = to_arrow_stream(metadata_rows(table, reference.view, {}))
-            return _framed({"view": reference.view, "at": request["at"], "shown": reference.shown}, rows)
-        if "changes" in request:
+            return Framed(MetadataDescription(view=reference.view, at=request.at, shown=reference.shown), rows).encode()
+        if request.changes is not None:
             planner = register_session(self.spark).planner
-            evolved = planner.evolved(table.stored, evolution(table, request["changes"]))
+            evolved = planner.evolved(table.stored, evolution(table, request.changes))
             table = Table(evolved, table.host, table.context)
         return self.describe(reference, table)
 
-    def widens_column(self, request: Request) -> bytes:
+    def widens_column(self, request: WidensColumnRequest) -> bytes:
         """Whether what a statement's rows have in a column is of a wider type, which the column can get."""
         _, table = self.names.open_to_change(request)
-        return _YES if widens_column(table, request["changes"][0]) else _NO
+        return _YES if widens_column(table, request.changes[0]) else _NO
 
-    def rows(self, request: Request) -> bytes:
+    def rows(self, request: ReadMetadataRequest) -> bytes:
         """The rows of a view, as options ask for them."""
-        reference = self.names.resolve_request(request, request["at"])
-        return to_arrow_stream(metadata_rows(self.names.open(reference), reference.view or "", request["options"]))
+        reference = self.names.resolve_request(request, request.at)
+        return to_arrow_stream(metadata_rows(self.names.open(reference), reference.view or "", request.options))
 
     def describe(self, reference: TableReference, table: Table, staged: str | None = None) -> bytes:
         """A table as ``CatalogClient.java`` reads it. Raises NotNative for one that Spark's reader cannot read."""
         snapshot, branch = table.snapshot, "" if reference.is_fixed else reference.branch
         key = (reference.url, state_key(table.stored), branch)
-        description, files = self._scans.get(key, lambda: self._scan(table, branch))
-        header = {
-            **json.loads(description),
-            "properties": _shown_properties(reference, table),
-            "cluster_by": list(snapshot.cluster_by),
-            "partition_by": [quote_path([name]) for name in _partition_names(snapshot)],
-            "indexes": list(snapshot.definitions),
-            "place": _place_options(reference, self.names.options),
-            **({} if staged is None else {"staged": staged}),
-        }
-        return _framed(header, files)
+        scan, files = self._scans.get(key, lambda: self._scan(table, branch))
+        description = TableDescription(
+            **msgspec.structs.asdict(scan),
+            properties=_shown_properties(reference, table),
+            cluster_by=list(snapshot.cluster_by),
+            partition_by=[quote_path([name]) for name in _partition_names(snapshot)],
+            indexes=list(snapshot.definitions),
+            place=_place_options(reference, self.names.options),
+            staged=msgspec.UNSET if staged is None else staged,
+        )
+        return Framed(description, files).encode()
 
-    def _scan(self, table: Table, branch: str) -> tuple[str, bytes]:
+    def _scan(self, table: Table, branch: str) -> tuple[ScanDescription, bytes]:
         table.snapshot.check_rows()
         scan = native_scan(self.spark, table.stored, branch, INDEXED_MODE, self.names.options)
         return scan.describe(), scan.file_listing
 
-    def exists(self, request: Request) -> bytes:
+    def exists(self, request: TableExistsRequest) -> bytes:
         try:
             self.names.open(self.names.resolve_request(request))
         except (NotFound, InvalidArgument):
             return _NO
         return _YES
 
-    def list_tables(self, request: Request) -> bytes:
-        return _json(self.names.require_warehouse().list_tables(request["namespace"]))
+    def list_tables(self, request: ListTablesRequest) -> bytes:
+        return _json(self.names.require_warehouse().list_tables(request.namespace))
 
-    def create_table(self, request: Request) -> bytes:
-        create(self.names, request_identifier(request), parse_definition(request))
+    def create_table(self, request: CreateTableRequest) -> bytes:
+        create(self.names, request.identifier, parse_definition(request))
         return _YES
 
-    def stage_table(self, request: Request) -> bytes:
+    def stage_table(self, request: StageTableRequest) -> bytes:
         """A table without a name, which rows are written to before it gets one."""
-        parts, number = request_identifier(request), new_number()
-        staged = stage(self.names, parts, parse_definition(request), request["mode"])
+        parts, number = request.identifier, new_number()
+        staged = stage(self.names, parts, parse_definition(request), request.mode)
         stored = staged.table.stored
         reference = TableReference(".".join(parts), stored.store.url, branch=stored.branch)
         try:
@@ -147,19 +142,19 @@ class CatalogRequests:
         self._staged[number] = staged
         return described
 
-    def commit_staged(self, request: Request) -> bytes:
-        self._staged.pop(request["staged"]).commit()
+    def commit_staged(self, request: CommitStagedRequest) -> bytes:
+        self._staged.pop(request.staged).commit()
         return _YES
 
-    def abort_staged(self, request: Request) -> bytes:
-        if (staged := self._staged.pop(request["staged"], None)) is not None:
+    def abort_staged(self, request: AbortStagedRequest) -> bytes:
+        if (staged := self._staged.pop(request.staged, None)) is not None:
             staged.abort()
         return _YES
 
-    def alter_table(self, request: Request) -> bytes:
+    def alter_table(self, request: AlterTableRequest) -> bytes:
         """Change a table, and what the warehouse says of its name. Raises as ``Table``'s own methods do."""
         reference, table = self.names.open_to_change(request)
-        changes = alteration(table, request["changes"])
+        changes = alteration(table, request.changes)
         if (changes.updates or changes.removals) and reference.named is None:
             raise InputError(f"{reference.shown} has no name that a comment or an owner could go with: register it")
         changes.commit()
@@ -168,29 +163,29 @@ class CatalogRequests:
             warehouse.update_table_properties(reference.named.identifier, changes.removals, changes.updates)
         return _YES
 
-    def drop_table(self, request: Request) -> bytes:
-        parts = request_identifier(request)
+    def drop_table(self, request: DropTableRequest) -> bytes:
+        parts = request.identifier
         if is_place(parts[0]):
             raise InputError(f"the table at {parts[0]!r} has no name that could be dropped: delete its folder")
         warehouse = self.names.require_warehouse()
         if not warehouse.table_exists(parts):
-            self.names.raise_if_part(parts, tuple(request["within"]), "dropped")
+            self.names.raise_if_part(parts, request.within, "dropped")
             return _NO
-        warehouse.drop_table(parts, purge=request["purge"])
+        warehouse.drop_table(parts, purge=request.purge)
         return _YES
 
-    def rename_table(self, request: Request) -> bytes:
+    def rename_table(self, request: RenameTableRequest) -> bytes:
         """A bare name stays in the table's namespace; the catalogue's own name may stand before a new one."""
-        parts, to = request_identifier(request), tuple(request["to"])
+        parts, to = request.identifier, request.to
         if is_place(parts[0]):
             raise InputError(
                 f"the table at {parts[0]!r} has no name that could be changed: register it, or move its folder"
             )
         warehouse = self.names.require_warehouse()
-        self.names.raise_if_part(parts, tuple(request["within"]), "renamed")
+        self.names.raise_if_part(parts, request.within, "renamed")
         if len(to) > 1 and to[0].lower() == self.names.catalog.lower() and not warehouse.namespace_exists(to[:1]):
             to = to[1:]
-        warehouse.rename_table(parts, (*parts[:-1], *to) if len(to) == 1 and len(request["to"]) == 1 else to)
+        warehouse.rename_table(parts, (*parts[:-1], *to) if len(to) == 1 and len(request.to) == 1 else to)
         return _YES
 
 
@@ -228,9 +223,3 @@ def _text(value: Any) -> str:
 
 def _json(value: Any) -> bytes:
     return json.dumps(value).encode()
-
-
-def _framed(header: Mapping[str, Any], rest: bytes) -> bytes:
-    """A header as JSON, its length before it, and what follows it."""
-    text = json.dumps(header).encode()
-    return len(text).to_bytes(4, "big") + text + rest

@@ -7,16 +7,14 @@ doing; which blocks it reads for that, indexes have told its scan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fuse_index.errors import InputError
 from fuse_index.spark.jobs.heap_statement import HeapStatement
 from fuse_index.spark.jobs.keyed_statement import KeyedStatement
-from fuse_index.spark.protocol import Change
+from fuse_index.spark.protocol.requests import ChangeRowsRequest
+from fuse_index.spark.protocol.words import Change
 from fuse_index.spark.session import find_native_session
 
 _MERGE_SCHEMA = "mergeschema"
@@ -26,18 +24,18 @@ _MERGE_SCHEMA_ADVICE = (
 )
 
 
-def run_statement(spark: SparkSession, request: Mapping[str, Any]) -> bytes:
+def run_statement(spark: SparkSession, request: ChangeRowsRequest) -> bytes:
     """Do what a statement says. Raises what the same method of ``Table`` raises, and what Spark says of its rows."""
-    for option in request["options"]:
+    for option in request.options:
         advice = _MERGE_SCHEMA_ADVICE if option == _MERGE_SCHEMA else "leave it out"
-        raise InputError(f"the option {option!r} means nothing to {request['name']}: {advice}")
-    session = find_native_session(request["session"])
+        raise InputError(f"the option {option!r} means nothing to {request.name}: {advice}")
+    session = find_native_session(request.session)
     assert session is not None, "whoever loaded the table registered it"
     table, condition, step = session.planner.table_to_change(request)
     kind = HeapStatement if table.row_store.rewrites_blocks else KeyedStatement
-    statement = kind(spark, request["rows"], table, condition, step, session.planner)
+    statement = kind(spark, request.rows, table, condition, step, session.planner)
     try:
-        match Change(request["change"]):
+        match request.change:
             case Change.APPEND:
                 statement.append()
             case Change.INSERT_UNMATCHED:
@@ -53,7 +51,7 @@ def run_statement(spark: SparkSession, request: Mapping[str, Any]) -> bytes:
             case change:
                 statement.change_rows(change)
     except PySparkException as failure:
-        raise InputError(_refusal(failure, request["name"])) from failure
+        raise InputError(_refusal(failure, request.name)) from failure
     return b""
 
 

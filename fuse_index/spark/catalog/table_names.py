@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.catalog.metadata_tables import METADATA_TABLES
+from fuse_index.spark.protocol.requests import NamedRequest
 from fuse_index.table.open import open_table
 from fuse_index.table.table import Table
 from fuse_index.warehouse.catalog import Catalog
@@ -99,9 +99,9 @@ class TableNames:
             reference = replace(reference, at=_parse_time(at) if at[0] == "@" else at)
         return reference
 
-    def resolve_request(self, request: Mapping[str, Any], at: str = "") -> TableReference:
+    def resolve_request(self, request: NamedRequest, at: str = "") -> TableReference:
         """The table of a request; ``t.blocks`` is also sought in the current namespace, where Spark does not."""
-        parts, within = request_identifier(request), tuple(request["within"])
+        parts, within = request.identifier, request.within
         try:
             return self.resolve(parts, at)
         except NotFound:
@@ -132,7 +132,7 @@ class TableNames:
         """The table of a reference, or what it was ``at`` a snapshot id, a tag or a time. Raises NotFound."""
         return self.open(reference if at is None else replace(reference, at=at))
 
-    def open_to_change(self, request: Mapping[str, Any]) -> tuple[TableReference, Table]:
+    def open_to_change(self, request: NamedRequest) -> tuple[TableReference, Table]:
         """The table that a statement changes. Raises ReadOnly for an old version, and for a view of its metadata."""
         reference = self.resolve_request(request)
         check_changeable(reference)
@@ -208,8 +208,3 @@ def _with_suffix(reference: TableReference, suffix: str, shown: str) -> TableRef
 
 def _parse_time(text: str) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(text[1:]))
-
-
-def request_identifier(request: Mapping[str, Any]) -> Identifier:
-    """The name that a request is about."""
-    return (*request["namespace"], request["name"])

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
-from fuse_index.spark.native.planner_callback import SourceIndexReply
 from fuse_index.spark.native.relation import NativeScan
 from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, state_key
+from fuse_index.spark.protocol.replies import Framed, SourceIndexDescription, VotedColumn
 from fuse_storage import Field, SourceVersion, StoredTable, live_row_masks
 
 FILES_MAY_CHANGE = ("parquet",)
 """Formats of sources in which a file may be written anew under the same path: a log names files that never change."""
 
 
-def describe_source_index(table: StoredTable, callback_key: str, file_listing: bytes) -> SourceIndexReply:
+def describe_source_index(table: StoredTable, callback_key: str, file_listing: bytes) -> Framed:
     """Describe an attached table as ``SourceIndex.java`` reads it.
 
     ``callback_key``: of the session that is asked for votes. ``file_listing``: what ``pack_file_listing`` gives of the
@@ -36,15 +35,15 @@ def describe_source_index(table: StoredTable, callback_key: str, file_listing: b
         has_foreign_files=True,
     )
     voted = [field for field in _columns_as_in_files(table) if by_id or field.id not in constant_ids]
-    description = {
-        "scan": json.loads(scan.describe()),
-        "source": source.url,
-        "by_time": source.format in FILES_MAY_CHANGE,
-        "columns": [{"name": field.name, "id": field.id} for field in voted],
+    description = SourceIndexDescription(
+        scan=scan.describe(),
+        source=source.url,
+        by_time=source.format in FILES_MAY_CHANGE,
+        columns=[VotedColumn(field.name, field.id) for field in voted],
         # Rows that were deleted here are still the source's: votes know nothing of them.
-        "changed": sorted(live_row_masks(blocks)),
-    }
-    return SourceIndexReply(json.dumps(description), file_listing)
+        changed=sorted(live_row_masks(blocks)),
+    )
+    return Framed(description, file_listing)
 
 
 def _columns_as_in_files(table: StoredTable) -> list[Field]:

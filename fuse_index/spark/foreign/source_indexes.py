@@ -12,9 +12,9 @@ from fuse_index.indexes.registry import Host
 from fuse_index.sources.formats import open_source
 from fuse_index.sources.location import normal_location
 from fuse_index.spark.foreign.source_index import describe_source_index
-from fuse_index.spark.native.planner_callback import SourceIndexReply
 from fuse_index.spark.native.snapshot_planner import SnapshotPlanner, state_key
-from fuse_index.spark.protocol import FindSourceIndex
+from fuse_index.spark.protocol.questions import FindSourceIndex
+from fuse_index.spark.protocol.replies import Framed
 from fuse_index.table.sources import refresh_if_due
 from fuse_index.table.table import Table
 from fuse_index.warehouse.catalog import Catalog
@@ -69,7 +69,7 @@ class SourceIndexes:
         with self._lock:
             return self._used.pop((format_, normal_location(location)), None) is not None
 
-    def find(self, question: FindSourceIndex) -> SourceIndexReply | Literal["unchanged"] | None:
+    def find(self, question: FindSourceIndex) -> Framed | Literal["unchanged"] | None:
         table = self.find_table(question.format, question.location)
         if table is None:
             return None

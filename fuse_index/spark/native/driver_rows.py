@@ -20,7 +20,7 @@ from fuse_index.pruning.planner import ScanPlan
 from fuse_index.query.scan import Scan
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.planner_callback import LeftToExecutors
-from fuse_index.spark.protocol import LATE_ROWS
+from fuse_index.spark.protocol.words import LATE_ROWS
 from fuse_index.sql.call_markers import CALL_MARK_PREFIX
 from fuse_storage import BlockFrame
 

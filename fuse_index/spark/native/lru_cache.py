@@ -14,10 +14,18 @@ _Value = TypeVar("_Value")
 
 
 class LruCache(Generic[_Key, _Value]):
-    """The values used last, at most ``max_entries`` of them; safe to use from many threads."""
+    """The values used last, safe to use from many threads.
 
-    def __init__(self, max_entries: int) -> None:
+    There are at most ``max_entries`` and, by ``size_of``, ``max_bytes`` of them: one that has more alone is not kept.
+    """
+
+    def __init__(
+        self, max_entries: int, max_bytes: float = inf, size_of: Callable[[_Value], int] = lambda _: 0
+    ) -> None:
         self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._size_of = size_of
+        self._bytes = 0
         self._lock = Lock()
         self._entries: OrderedDict[_Key, tuple[_Value, float]] = OrderedDict()
 
@@ -36,9 +44,13 @@ class LruCache(Generic[_Key, _Value]):
         return self.put(key, value, ttl_seconds(value))
 
     def put(self, key: _Key, value: _Value, ttl_seconds: float = inf) -> _Value:
+        """Remember a value in place of a former one."""
         with self._lock:
+            if (former := self._entries.pop(key, None)) is not None:
+                self._bytes -= self._size_of(former[0])
             self._entries[key] = value, monotonic() + ttl_seconds
-            self._entries.move_to_end(key)
-            while len(self._entries) > self._max_entries:
-                self._entries.popitem(last=False)
+            self._bytes += self._size_of(value)
+            while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
+                _, (oldest, _) = self._entries.popitem(last=False)
+                self._bytes -= self._size_of(oldest)
         return value

@@ -6,11 +6,11 @@ the logical ones. Knows Spark and the storage schema; what votes are made of, it
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +18,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from fuse_index.spark.native.file_listing import sql_default
 from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.protocol.replies import ScanDescription
 from fuse_index.spark.schemas import to_spark_schema
 from fuse_index.spark.text_limits import with_text_limits
 from fuse_storage import Field, Schema
@@ -53,36 +54,33 @@ class NativeScan:
     has_foreign_files: bool = False
     text_limits: Mapping[int, int] | None = None
 
-    def describe(self) -> str:
-        """All but the files, as the JSON that ``TableSnapshot.java`` reads."""
+    def describe(self) -> ScanDescription:
+        """All but the files, as ``TableSnapshot.java`` reads it."""
         fields = self.schema.fields
         whole = [
             field.name
             for field in fields
             if any(self.has_foreign_files or _gained_fields(field, older) for older in self.older_schemas)
         ]
-        return json.dumps(
-            {
-                "voter": self.callback_key,
-                "url": self.url,
-                "branch": self.branch,
-                "mode": self.mode,
-                "snapshot": self.snapshot_id,
-                "schema": StructType([_logical_field(field, {}) for field in fields]).jsonValue(),
-                "stored": StructType([_stored_field(field, self.by_field_id) for field in fields]).jsonValue(),
-                "unpushable": [*unpushable_paths(self.schema), *self._foreign_unpushable_paths()],
-                "whole": whole,
-                "by_id": self.by_field_id,
-                **self._declared(),
-            }
+        return ScanDescription(
+            callback=self.callback_key,
+            url=self.url,
+            branch=self.branch,
+            mode=self.mode,
+            snapshot=self.snapshot_id,
+            schema=StructType([_logical_field(field, {}) for field in fields]).jsonValue(),
+            stored=StructType([_stored_field(field, self.by_field_id) for field in fields]).jsonValue(),
+            unpushable=[*unpushable_paths(self.schema), *self._foreign_unpushable_paths()],
+            whole=whole,
+            by_id=self.by_field_id,
+            declared=self._declared(),
         )
 
-    def _declared(self) -> dict[str, Any]:
+    def _declared(self) -> dict[str, Any] | msgspec.UnsetType:
         """The columns as statements made them, if that is otherwise: with VARCHAR."""
         if not self.text_limits:
-            return {}
-        columns = [_logical_field(field, self.text_limits) for field in self.schema.fields]
-        return {"declared": StructType(columns).jsonValue()}
+            return msgspec.UNSET
+        return StructType([_logical_field(field, self.text_limits) for field in self.schema.fields]).jsonValue()
 
     def _foreign_unpushable_paths(self) -> list[tuple[str, ...]]:
         """Columns that files do not hold, or not under the name by which a filter would go."""
@@ -92,7 +90,8 @@ class NativeScan:
 
 def snapshot_dataframe(spark: SparkSession, scan: NativeScan) -> DataFrame:
     """A DataFrame over one snapshot, in its logical names and types."""
-    return DataFrame(jvm_bridge(spark).dataset(spark._jsparkSession, scan.describe(), scan.file_listing), spark)
+    description = scan.describe().encode().decode()
+    return DataFrame(jvm_bridge(spark).dataset(spark._jsparkSession, description, scan.file_listing), spark)
 
 
 def schemas_with_null_struct_bug(spark: SparkSession, schemas: Iterable[Schema]) -> tuple[Schema, ...]:

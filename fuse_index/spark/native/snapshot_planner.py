@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +38,11 @@ from fuse_index.spark.native.file_listing import (
 )
 from fuse_index.spark.native.join_keys import may_prune_by_keys
 from fuse_index.spark.native.lru_cache import LruCache
-from fuse_index.spark.native.planner_callback import AggregateReply, PruneReply, RefreshReply
 from fuse_index.spark.native.top_rows import decode_top_rows, keep_top_rows
 from fuse_index.spark.native.zone_ranges import partial_ranges
-from fuse_index.spark.protocol import AnswerAggregate, EstimateColumns, JoinKeys, Prune, ReadRows, Refresh, ScanQuestion
+from fuse_index.spark.protocol import questions
+from fuse_index.spark.protocol.replies import AggregateReply, PruneReply, RefreshReply
+from fuse_index.spark.protocol.requests import ChangeRowsRequest
 from fuse_index.sql.catalyst import decode_aggregation, decode_catalyst_term, decode_filter
 from fuse_index.sql.catalyst_terms import CatalystTree
 from fuse_index.table.table import Table
@@ -126,29 +127,29 @@ class SnapshotPlanner:
         self._open_tables.put((table.store.url, state_key(table)), table)
         return self._listing(table)
 
-    def prune_blocks(self, request: Prune) -> PruneReply:
+    def prune_blocks(self, request: questions.Prune) -> PruneReply:
         plan, engine = self._plan(request)
         if np.count_nonzero(plan.zones) <= self.MAX_SMALL_PLAN_ZONES:
             self._small_plans.put(request.plan_key(), (plan, engine))
         rows = certain_row_count(plan), named_row_count(plan)
         return PruneReply(plan.block_mask, plan.explanation, partial_ranges(plan), *rows)
 
-    def read_rows(self, request: ReadRows) -> bytes:
+    def read_rows(self, request: questions.ReadRows) -> bytes:
         plan, engine = self._small_plans.get(request.plan_key(), lambda: self._plan(request))
         bounds = RowBounds(request.max_bytes, request.seconds, request.exact)
         return read_rows(plan, request.columns, engine.functions, bounds)
 
-    def column_statistics(self, request: EstimateColumns) -> dict[str, ColumnEstimate]:
+    def column_statistics(self, request: questions.EstimateColumns) -> dict[str, ColumnEstimate]:
         plan, _ = self._small_plans.get(request.plan_key(), lambda: self._plan(request))
         left = np.flatnonzero(plan.block_mask[plan.blocks.ordinals])
         return estimate_columns(plan.blocks.take(left), request.columns)
 
-    def may_prune_by_keys(self, request: JoinKeys) -> list[bool]:
+    def may_prune_by_keys(self, request: questions.JoinKeys) -> list[bool]:
         table, _, engine = self._decode(request)
         terms = [_term_or_none(tree, table, engine.context) for tree in request.keys]
         return [term is not None and may_prune_by_keys(table, term, engine) for term in terms]
 
-    def _plan(self, request: ScanQuestion) -> tuple[ScanPlan[BlockFrame], Engine]:
+    def _plan(self, request: questions.ScanQuestion) -> tuple[ScanPlan[BlockFrame], Engine]:
         """What the filters have to read, and the first rows alone where no more are wanted."""
         table, predicate, engine = self._decode(request)
         indexes = request.mode == INDEXED_MODE
@@ -158,7 +159,7 @@ class SnapshotPlanner:
             plan = keep_top_rows(plan, top)
         return plan, engine
 
-    def answer_aggregate(self, request: AnswerAggregate) -> AggregateReply:
+    def answer_aggregate(self, request: questions.AnswerAggregate) -> AggregateReply:
         """What indexes and statistics know of an aggregate; why not, where that is nothing."""
         table, predicate, engine = self._decode(request)
         indexes, schema = request.mode == INDEXED_MODE, table.snapshot.schema
@@ -183,26 +184,25 @@ class SnapshotPlanner:
             return _unanswered(plan.scan_plan.block_mask, plan.explanation, vote)
         return AggregateReply(plan.scan_plan.block_mask, states, plan.explanation)
 
-    def table_to_change(self, request: Mapping[str, Any]) -> tuple[Table, Predicate | None, SchemaChange | None]:
+    def table_to_change(self, request: ChangeRowsRequest) -> tuple[Table, Predicate | None, SchemaChange | None]:
         """The table of a statement on its branch, at the snapshot that the statement was analysed on; its condition.
 
         And the step to the columns that the statement writes, if these are others. Raises NotFound where the branch has
         that snapshot no longer.
         """
-        context, step = Context(**request["context"]), None
-        snapshot_id, evolved, _ = request["snapshot"].partition(_EVOLVED)
+        step = None
+        snapshot_id, evolved, _ = request.snapshot.partition(_EVOLVED)
         if evolved:
-            step = self._schema_changes.get(request["snapshot"], partial(_forgotten, request["url"]))
-        options = self._location(request["url"]).options
-        stored = StoredTable.open(request["url"], branch=request["branch"], options=options)
+            step = self._schema_changes.get(request.snapshot, partial(_forgotten, request.url))
+        options = self._location(request.url).options
+        stored = StoredTable.open(request.url, branch=request.branch, options=options)
         if stored.snapshot.id != snapshot_id:
             stored = stored.at_version(stored.at(snapshot_id).snapshot.version)
-        filters = request["filters"]
         schema = evolved_table(stored, step).snapshot.schema
-        predicate = None if filters is None else decode_filter(filters, schema, context)
-        return Table(stored, self.host, context), predicate, step
+        predicate = None if request.filters is None else decode_filter(request.filters, schema, request.context)
+        return Table(stored, self.host, request.context), predicate, step
 
-    def refresh_snapshot(self, request: Refresh) -> RefreshReply | None:
+    def refresh_snapshot(self, request: questions.Refresh) -> RefreshReply | None:
         url = request.url
         head = StoredTable.open(url, branch=request.branch, options=self._location(url).options)
         if head.snapshot.id == request.snapshot:
@@ -211,7 +211,7 @@ class SnapshotPlanner:
             raise SchemaError(f"the schema of {url} has changed since this DataFrame was made: read the table again")
         return RefreshReply(head.snapshot.id, self.register_state(head))
 
-    def _decode(self, request: ScanQuestion) -> tuple[StoredTable, Predicate | None, Engine]:
+    def _decode(self, request: questions.ScanQuestion) -> tuple[StoredTable, Predicate | None, Engine]:
         """The snapshot that a request is about, its filters, and what decides what they mean."""
         table = self._table(request.url, request.snapshot)
         filters, context = request.filters, request.context

@@ -22,9 +22,10 @@ from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.lru_cache import LruCache
-from fuse_index.spark.native.planner_callback import PlannerCallback, PruneReply
+from fuse_index.spark.native.planner_callback import PlannerCallback
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 from fuse_index.spark.native.request_server import serve_requests
+from fuse_index.spark.protocol.replies import PruneReply
 from fuse_storage import Schema
 from tests.spark.plain import NOTHING, Judge, Tree, listing, read, write
 
@@ -249,6 +250,19 @@ def test_what_was_used_last_is_kept() -> None:
     for number in (3, 1, 2):
         recent.get(number, lambda number=number: made.append(number) or "anew")  # type: ignore[misc, func-returns-value]
     assert made == [2]
+
+
+def test_a_memo_has_at_most_so_many_bytes() -> None:
+    recent: LruCache[str, bytes] = LruCache(10, 6, len)
+    for key, value in (("a", b"12"), ("b", b"34"), ("a", b"123"), ("c", b"4")):
+        recent.put(key, value)
+    assert recent.get("b", lambda: b"") == b"34"
+    assert recent.put("d", b"1234567") == b"1234567"
+
+    made: list[str] = []
+    for key in "abcd":
+        recent.get(key, lambda key=key: made.append(key) or b"1")  # type: ignore[misc, func-returns-value]
+    assert made == ["a", "b", "c", "d"]
 
 
 def test_a_failed_vote_is_not_remembered() -> None:

@@ -8,9 +8,12 @@ from typing import get_args
 import msgspec
 import pytest
 
-from fuse_index.spark import protocol
+from fuse_index.errors import InputError
+from fuse_index.spark.protocol import questions, requests, words
+from fuse_index.spark.protocol.changes import AddColumn, TableChange
 
-TAGS = [each.__struct_config__.tag for each in get_args(protocol.Question)]
+QUESTIONS = {each.__struct_config__.tag: each for each in get_args(questions.Question)}
+REQUESTS = {each.__struct_config__.tag: each for each in get_args(requests.Request)}
 MEMBERS = {
     "url": "/t",
     "snapshot": "1",
@@ -34,39 +37,105 @@ CONSTANT = re.compile(r'public static final \w+ (\w+) = (\d+|"[^"]*");')
 
 
 def members(tag: str) -> set[str]:
-    [question] = [each for each in get_args(protocol.Question) if each.__struct_config__.tag == tag]
-    return set(question.__struct_fields__)
+    return set(QUESTIONS[tag].__struct_fields__)
 
 
 def test_java_has_the_names_and_values_of_python() -> None:
     text = (resources.files("fuse_index.spark") / "java" / "rpc" / "Protocol.java").read_text("utf-8")
     java = {name: json.loads(value) for name, value in CONSTANT.findall(text)}
-    constants = {name: value for name, value in vars(protocol).items() if isinstance(value, int | str)}
-    python = {name: value for name, value in constants.items() if name in protocol.__annotations__}
+    constants = {name: value for name, value in vars(words).items() if isinstance(value, int | str)}
+    python = {name: value for name, value in constants.items() if name in words.__annotations__}
 
     assert len(java) == text.count("static final")
-    questions = {tag.replace(" ", "_").upper(): tag for tag in TAGS}
-    assert java == python | questions | {change.name: change.value for change in protocol.Change}
+    tags = {tag.replace(" ", "_").upper(): tag for tag in (*QUESTIONS, *REQUESTS)}
+    assert java == python | tags | {change.name: change.value for change in words.Change}
 
 
-@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize("tag", QUESTIONS)
 def test_a_question_that_lacks_a_member_or_has_another_is_refused_by_name(tag: str) -> None:
     question = {"question": tag, **{name: value for name, value in MEMBERS.items() if name in members(tag)}}
-    assert protocol.decode_question(json.dumps(question)).url == "/t"
+    assert questions.decode_question(json.dumps(question)).url == "/t"
     with pytest.raises(msgspec.ValidationError, match="`more`"):
-        protocol.decode_question(json.dumps({**question, "more": 1}))
+        questions.decode_question(json.dumps({**question, "more": 1}))
     for name in members(tag) - {"top"}:
         with pytest.raises(msgspec.ValidationError, match=f"`{name}`"):
-            protocol.decode_question(json.dumps({key: value for key, value in question.items() if key != name}))
+            questions.decode_question(json.dumps({key: value for key, value in question.items() if key != name}))
+
+
+TEXTS: dict[str, object] = {
+    "rows": "",
+    "namespace": ["db"],
+    "name": "t",
+    "within": [],
+    "at": "",
+    "purpose": "read",
+    "options": {},
+    "mode": "create",
+    "columns": [{"path": ["a"], "type": "long", "nullable": True}],
+    "partitioning": [{"transform": "identity", "columns": [["a"]]}],
+    "properties": {"a": "b"},
+    "staged": "1",
+    "changes": [{"change": "UpdateColumnType", "path": ["a"], "type": "long"}],
+    "purge": False,
+    "to": ["u"],
+    "updates": {},
+    "removals": [],
+    "cascade": True,
+    "index": "i",
+    "path": ["a", "t"],
+    "ignore": False,
+    "kind": "bloom",
+    "procedure": "compact",
+    "arguments": {"table": None},
+    "url": "/t",
+    "snapshot": "1",
+    "context": {"time_zone": "UTC", "ansi": True, "case_sensitive": False},
+    "filters": None,
+    "session": "s",
+    "branch": "main",
+    "change": "delete",
+}
+OTHERWISE: dict[str, dict[str, object]] = {
+    "create index": {"columns": [{"path": ["a"]}]},
+    "create source index": {"columns": [{"path": ["a"], "options": {"expression": "lower(a)"}}]},
+    "change rows": {"mode": "indexes", "options": []},
+}
+"""Members that have other types than in the rest of the requests."""
+
+
+@pytest.mark.parametrize("tag", REQUESTS)
+def test_a_request_that_lacks_a_member_or_has_another_is_refused_by_name(tag: str) -> None:
+    values = TEXTS | OTHERWISE.get(tag, {})
+    request = {"operation": tag, **{name: values[name] for name in REQUESTS[tag].__struct_fields__}}
+    assert type(requests.decode_request(json.dumps(request))) is requests.request_type(json.dumps(request))
+    with pytest.raises(msgspec.ValidationError, match="`more`"):
+        requests.decode_request(json.dumps({**request, "more": 1}))
+    optional = {"changes"} if tag == "load table" else set()
+    for name in set(REQUESTS[tag].__struct_fields__) - optional:
+        with pytest.raises(msgspec.ValidationError, match=f"`{name}`"):
+            requests.decode_request(json.dumps({key: value for key, value in request.items() if key != name}))
+
+
+def test_changes_are_named_as_spark_names_them_and_others_are_refused_in_words() -> None:
+    request = {"operation": "alter table", "rows": "", "namespace": [], "name": "t", "within": []}
+    added = {"change": "AddColumn", "path": ["s", "f"], "type": "string", "nullable": True, "first": True}
+    decoded = requests.decode_request(json.dumps({**request, "changes": [added]}))
+    assert isinstance(decoded, requests.AlterTableRequest)
+    assert decoded.changes == (AddColumn(path=("s", "f"), type="string", nullable=True, first=True),)
+    assert {each.__struct_config__.tag for each in get_args(TableChange)} == {
+        each.__name__ for each in get_args(TableChange)
+    }
+    with pytest.raises(InputError, match="a table has no AddConstraint to change"):
+        requests.decode_request(json.dumps({**request, "changes": [{"change": "AddConstraint", "constraint": "c"}]}))
 
 
 def test_what_is_planned_alike_has_one_plan() -> None:
-    def ask(tag: str, **others: object) -> protocol.ScanQuestion:
+    def ask(tag: str, **others: object) -> questions.ScanQuestion:
         given = MEMBERS | others
-        found = protocol.decode_question(
+        found = questions.decode_question(
             json.dumps({"question": tag, **{name: given[name] for name in members(tag)}}),
         )
-        assert isinstance(found, protocol.ScanQuestion)
+        assert isinstance(found, questions.ScanQuestion)
         return found
 
     plan = ask("prune").plan_key()

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from fuse_index.predicate import Context
-from fuse_index.spark.native.planner_callback import RefreshReply
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
+from fuse_index.spark.protocol.replies import RefreshReply
 from fuse_storage import Schema
 from tests.spark.executed import files_read
 from tests.spark.plain import FILES, ROWS, Judge, Tree, listing, names, read, rows, write

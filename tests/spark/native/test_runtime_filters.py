@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import fuse_index as fuse
 import fuse_index.spark as fuse_spark
 from fuse_index.spark.native.planner_callback import PlannerCallback
-from fuse_index.spark.protocol import Prune, decode_question
+from fuse_index.spark.protocol.questions import Prune, decode_question
 from tests.spark.executed import PASSES_VALUES, files_read, plan_of
 
 BLOCKS, ROWS = 8, 500

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /** The aggregates over our tables in an optimized plan, answered from states or left to Spark, for `explain`. */
 public class AggregateReport {
-  /** A JSON list of {"voter", "request", "answered"}, or of {"snapshot", "refusal"}; equal ones once. */
+  /** A JSON list of {"callback", "request", "answered"}, or of {"snapshot", "refusal"}; equal ones once. */
   public static String of(LogicalPlan plan) {
     Set<String> lines = new LinkedHashSet<String>();
     walk(plan, lines);
@@ -52,7 +52,7 @@ public class AggregateReport {
   }
 
   public static String jsonLine(AggregateQuery query, String request, boolean answered) {
-    return new Json().open('{').key("voter").text(query.scan.snapshot.callbackKey).key("request").text(request)
+    return new Json().open('{').key("callback").text(query.scan.snapshot.callbackKey).key("request").text(request)
         .key("table").text(((DataSourceV2ScanRelation) query.relation).relation().table().name()).key("answered").bool(answered).close('}').toString();
   }
 }

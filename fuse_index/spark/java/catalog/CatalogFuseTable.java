@@ -51,7 +51,7 @@ public class CatalogFuseTable extends FuseTable implements SupportsIndex, Suppor
   public boolean supportsColumnChange(TableChange.ColumnChange change) {
     if (change instanceof TableChange.AddColumn) return true;
     if (!(change instanceof TableChange.UpdateColumnType)) return false;
-    return client.ask(client.changes(client.request("widens", identifier), new TableChange[] {change})).length > 0;
+    return client.ask(client.changes(client.request(Protocol.WIDENS_COLUMN, identifier), new TableChange[] {change})).length > 0;
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
@@ -73,7 +73,7 @@ public class CatalogFuseTable extends FuseTable implements SupportsIndex, Suppor
 
   public void createIndex(
       String name, NamedReference[] columns, Map<NamedReference, Map<String, String>> columnOptions, Map<String, String> options) {
-    Json request = client.request("create index", identifier).key("index").text(name).key("columns").open('[');
+    Json request = client.request(Protocol.CREATE_INDEX, identifier).key("index").text(name).key("columns").open('[');
     for (NamedReference column : columns) {
       Map<String, String> own = (Map<String, String>) columnOptions.get(column);
       request.open('{').key("path").texts(column.fieldNames());
@@ -84,7 +84,7 @@ public class CatalogFuseTable extends FuseTable implements SupportsIndex, Suppor
   }
 
   public void dropIndex(String name) {
-    client.ask(client.request("drop index", identifier).key("index").text(name));
+    client.ask(client.request(Protocol.DROP_INDEX, identifier).key("index").text(name));
   }
 
   public boolean indexExists(String name) {

@@ -49,19 +49,19 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
 
   /** `at`: a snapshot id or a tag, or @ and microseconds; empty for the head. Python itself says why there is nothing to read. */
   private Table load(Identifier table, String at, String purpose) {
-    Json request = client.request("load", table).key("at").text(at).key("purpose").text(purpose);
+    Json request = client.request(Protocol.LOAD_TABLE, table).key("at").text(at).key("purpose").text(purpose);
     TableChange[] held = SchemaEvolution.taken(table);
     byte[] reply = client.ask(held == null ? request : client.changes(request, held));
     if (reply.length == 0) Platform.throwException(new NoSuchTableException(table));
     return client.table(table, reply);
   }
 
-  public boolean tableExists(Identifier table) { return client.ask(client.request("exists", table)).length > 0; }
+  public boolean tableExists(Identifier table) { return client.ask(client.request(Protocol.TABLE_EXISTS, table)).length > 0; }
 
-  public Identifier[] listTables(String[] namespace) { return client.identifiers(client.request("list", namespace)); }
+  public Identifier[] listTables(String[] namespace) { return client.identifiers(client.request(Protocol.LIST_TABLES, namespace)); }
 
   public Table createTable(Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
-    client.ask(client.definition("create", table, "create", columns, partitions, properties));
+    client.ask(client.definition(Protocol.CREATE_TABLE, table, "create", columns, partitions, properties));
     return load(table, "", "write");
   }
 
@@ -79,7 +79,7 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
   }
 
   private StagedTable stage(String mode, Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
-    return (StagedTable) client.table(table, client.ask(client.definition("stage", table, mode, columns, partitions, properties)));
+    return (StagedTable) client.table(table, client.ask(client.definition(Protocol.STAGE_TABLE, table, mode, columns, partitions, properties)));
   }
 
   public Table alterTable(Identifier table, TableChange... changes) {
@@ -87,34 +87,34 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
       SchemaEvolution.hold(table, changes);
       return null; // which nobody looks at: Spark loads it
     }
-    client.ask(client.changes(client.request("alter", table), changes));
+    client.ask(client.changes(client.request(Protocol.ALTER_TABLE, table), changes));
     return load(table, "", "write");
   }
 
-  public boolean dropTable(Identifier table) { return client.ask(client.request("drop", table).key("purge").bool(false)).length > 0; }
+  public boolean dropTable(Identifier table) { return client.ask(client.request(Protocol.DROP_TABLE, table).key("purge").bool(false)).length > 0; }
 
-  public boolean purgeTable(Identifier table) { return client.ask(client.request("drop", table).key("purge").bool(true)).length > 0; }
+  public boolean purgeTable(Identifier table) { return client.ask(client.request(Protocol.DROP_TABLE, table).key("purge").bool(true)).length > 0; }
 
   public void renameTable(Identifier table, Identifier renamed) {
-    client.ask(client.request("rename", table).key("to").texts(CatalogClient.parts(renamed)));
+    client.ask(client.request(Protocol.RENAME_TABLE, table).key("to").texts(CatalogClient.parts(renamed)));
   }
 
   public String[][] listNamespaces() { return listNamespaces(new String[0]); }
 
   public String[][] listNamespaces(String[] namespace) {
     List<String[]> found = new ArrayList<String[]>();
-    for (JsonNode each : client.json(client.request("namespaces", namespace))) found.add(CatalogClient.texts(each));
+    for (JsonNode each : client.json(client.request(Protocol.LIST_NAMESPACES, namespace))) found.add(CatalogClient.texts(each));
     return (String[][]) found.toArray(new String[0][]);
   }
 
-  public boolean namespaceExists(String[] namespace) { return client.ask(client.request("namespace exists", namespace)).length > 0; }
+  public boolean namespaceExists(String[] namespace) { return client.ask(client.request(Protocol.NAMESPACE_EXISTS, namespace)).length > 0; }
 
   public Map<String, String> loadNamespaceMetadata(String[] namespace) {
-    return CatalogClient.properties(client.json(client.request("namespace", namespace)));
+    return CatalogClient.properties(client.json(client.request(Protocol.LOAD_NAMESPACE, namespace)));
   }
 
   public void createNamespace(String[] namespace, Map<String, String> metadata) {
-    client.ask(CatalogClient.object(client.request("create namespace", namespace).key("properties"), metadata));
+    client.ask(CatalogClient.object(client.request(Protocol.CREATE_NAMESPACE, namespace).key("properties"), metadata));
   }
 
   public void alterNamespace(String[] namespace, NamespaceChange... changes) {
@@ -127,12 +127,12 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
         removals.add(((NamespaceChange.RemoveProperty) change).property());
       }
     }
-    Json request = CatalogClient.object(client.request("alter namespace", namespace).key("updates"), updates).key("removals");
+    Json request = CatalogClient.object(client.request(Protocol.ALTER_NAMESPACE, namespace).key("updates"), updates).key("removals");
     client.ask(request.texts((String[]) removals.toArray(new String[0])));
   }
 
   public boolean dropNamespace(String[] namespace, boolean cascade) {
-    return client.ask(client.request("drop namespace", namespace).key("cascade").bool(cascade)).length > 0;
+    return client.ask(client.request(Protocol.DROP_NAMESPACE, namespace).key("cascade").bool(cascade)).length > 0;
   }
 
 
@@ -145,8 +145,8 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
   }
 
   public UnboundProcedure loadProcedure(Identifier procedure) {
-    return new FuseProcedure(client, procedure.name(), client.json(client.request("procedure", procedure)));
+    return new FuseProcedure(client, procedure.name(), client.json(client.request(Protocol.DESCRIBE_PROCEDURE, procedure)));
   }
 
-  public Identifier[] listProcedures(String[] namespace) { return client.identifiers(client.request("procedures", namespace)); }
+  public Identifier[] listProcedures(String[] namespace) { return client.identifiers(client.request(Protocol.LIST_PROCEDURES, namespace)); }
 }

@@ -73,7 +73,7 @@ public class FuseProcedure implements UnboundProcedure, BoundProcedure {
 
   /** Arguments are sent as text; Python knows their types. */
   public Iterator<Scan> call(InternalRow input) {
-    Json request = client.request("call", client.currentNamespace()).key("procedure").text(name).key("arguments").open('{');
+    Json request = client.request(Protocol.CALL_PROCEDURE, client.currentNamespace()).key("procedure").text(name).key("arguments").open('{');
     for (int i = 0; i < parameters.length; i++) {
       request.key(parameters[i].name());
       if (input.isNullAt(i)) request.json("null");

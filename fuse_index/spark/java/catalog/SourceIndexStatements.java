@@ -43,7 +43,7 @@ public class SourceIndexStatements extends SparkStrategy {
   }
 
   private static Json create(CreateIndex statement) {
-    Json request = request("create source index", statement.table(), statement.indexName());
+    Json request = request(Protocol.CREATE_SOURCE_INDEX, statement.table(), statement.indexName());
     request.key("ignore").bool(statement.ignoreIfExists()).key("kind").text(statement.indexType()).key("columns").open('[');
     for (Tuple2<FieldName, scala.collection.immutable.Map<String, String>> column : ScalaLists.toJava(statement.columns())) {
       List<String> names = ScalaLists.toJava(((FieldName) column._1()).name());
@@ -55,6 +55,6 @@ public class SourceIndexStatements extends SparkStrategy {
   }
 
   private static Json drop(DropIndex statement) {
-    return request("drop source index", statement.table(), statement.indexName()).key("ignore").bool(statement.ignoreIfNotExists());
+    return request(Protocol.DROP_SOURCE_INDEX, statement.table(), statement.indexName()).key("ignore").bool(statement.ignoreIfNotExists());
   }
 }

@@ -2,6 +2,7 @@ package fuse_index.spark.java.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import fuse_index.spark.java.files.*;
+import fuse_index.spark.java.rpc.*;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 
@@ -14,9 +15,9 @@ public class StagedFuseTable extends CatalogFuseTable implements StagedTable {
     this.number = about.get("staged").asText();
   }
 
-  public void commitStagedChanges() { end("commit"); }
+  public void commitStagedChanges() { end(Protocol.COMMIT_STAGED); }
 
-  public void abortStagedChanges() { end("abort"); }
+  public void abortStagedChanges() { end(Protocol.ABORT_STAGED); }
 
   private void end(String how) { client.ask(client.request(how, identifier).key("staged").text(number)); }
 }

@@ -60,7 +60,7 @@ public class TableSnapshot {
     this.byFieldId = byFieldId;
   }
 
-  /** `description` is the JSON that `describe_snapshot` of Python writes; `listing` what FileListing reads. */
+  /** `description` is a ScanDescription of Python; `listing` what FileListing reads. */
   public static TableSnapshot of(String description, byte[] listing) throws IOException {
     return of(new ObjectMapper().readTree(description), listing);
   }
@@ -69,7 +69,7 @@ public class TableSnapshot {
     Set<List<String>> unpushable = new HashSet<List<String>>();
     for (JsonNode path : json.get("unpushable")) unpushable.add(texts(path));
     StructType schema = schema(json.get("schema"));
-    return new TableSnapshot(json.get("voter").asText(), json.get("url").asText(), json.get("branch").asText(), json.get("mode").asText(),
+    return new TableSnapshot(json.get("callback").asText(), json.get("url").asText(), json.get("branch").asText(), json.get("mode").asText(),
         json.get("snapshot").asText(), new FileListing(listing), schema,
         json.has("declared") ? schema(json.get("declared")) : schema, schema(json.get("stored")), unpushable, new HashSet<String>(texts(json.get("whole"))), json.get("by_id").asBoolean());
   }
@@ -172,7 +172,7 @@ public class TableSnapshot {
   public Json openQuestion(String question, String filters) { return about(new Json().open('{').key("question").text(question), filters); }
 
   /** A statement on rows that the filters are true on, which is still open. */
-  public Json openStatement(String filters) { return about(new Json().open('{').key("operation").text("change"), filters); }
+  public Json openStatement(String filters) { return about(new Json().open('{').key("operation").text(Protocol.CHANGE_ROWS), filters); }
 
   private Json about(Json request, String filters) {
     SQLConf session = SQLConf.get();

@@ -90,7 +90,7 @@ public class ScanPruning {
 
   /** An element of what ScanReport makes: with the source, and how many of its files there are, were left out, are not known and are read in part. */
   public synchronized String reportLine() {
-    Json line = new Json().open('{').key("voter").text(index.snapshot.callbackKey).key("request").text(question);
+    Json line = new Json().open('{').key("callback").text(index.snapshot.callbackKey).key("request").text(question);
     line.key("table").text(index.source).key("alias").text("").key("unpushed").open('{');
     for (String condition : refused.keySet()) line.key(condition).text((String) refused.get(condition));
     line.close('}').key("awaited").open('[').close(']').key("source").open('{').key("connector").text(connector.format());

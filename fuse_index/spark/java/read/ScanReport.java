@@ -47,7 +47,7 @@ public class ScanReport {
   private ScanReport() {}
 
   /**
-   * A JSON list of {"voter", "request", "table", "alias", "unpushed": {condition: why, or ""}, "awaited": [condition]}; equal ones once.
+   * A JSON list of {"callback", "request", "table", "alias", "unpushed": {condition: why, or ""}, "awaited": [condition]}; equal ones once.
    * The last are joins, of which a query that runs will tell the scan the keys.
    */
   public static String of(SparkPlan plan) {
@@ -144,7 +144,7 @@ public class ScanReport {
       if (!isAskedByKeys(condition, scan)) unpushed.put(condition.sql(), refusal(condition, scan));
       else if (fuse.awaitsKeys()) awaited.add(condition.sql());
     }
-    Json line = new Json().open('{').key("voter").text(fuse.snapshot.callbackKey);
+    Json line = new Json().open('{').key("callback").text(fuse.snapshot.callbackKey);
     line.key("request").text(fuse.request()).key("table").text(scan.table().name()).key("alias").text(alias(scan)).key("unpushed").open('{');
     for (Map.Entry<String, String> condition : unpushed.entrySet()) line.key((String) condition.getKey()).text((String) condition.getValue());
     line.close('}').key("awaited").open('[');

@@ -1,57 +1,21 @@
-"""What Python and the planner's JVM say to each other in the same words, and the limits that both keep to.
-
-``java/rpc/Protocol.java`` has the same names and values, and a test holds the two together. Knows no table.
-"""
+"""What Spark's planner asks of a snapshot, and of the indexes of a source, as tagged values."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from fuse_index.operations.merge_match import MAX_KEYS_IN_PREDICATE
 from fuse_index.predicate import Context
-from fuse_index.sql.call_markers import CALL_MARK_PREFIX
+from fuse_index.spark.protocol.words import tag_of
 from fuse_index.sql.catalyst_terms import CatalystTree
 
-MAX_KEYS: Final = MAX_KEYS_IN_PREDICATE
-"""Keys of a join or a MERGE beyond which nobody asks about them one by one: nearly every block has one of so many."""
 
-DOUBTFUL_SECONDS: Final = 30
-"""So long an answer is remembered that may be better later: a fault has spoiled it, or there was no time."""
-
-LATE_ROWS: Final = "the driver had not read them within %d ms"
-"""Why executors read rows after all, whichever side notices."""
-
-CALL_MARK: Final = CALL_MARK_PREFIX + "{"
-"""How the mark of a call of a plugin's function begins."""
-
-ARGUMENT: Final = "fuse argument "
-"""What stands for an argument, by its number, in the text that Python writes for such a call."""
-
-UDF: Final = "fuse udf"
-"""What stands for the call of a Python UDF there."""
-
-
-class Change(StrEnum):
-    """What a statement does to the rows of a table."""
-
-    APPEND = "append"
-    OVERWRITE = "overwrite"
-    OVERWRITE_PARTITIONS = "overwrite partitions"
-    """The partitions that rows come for."""
-    TRUNCATE = "truncate"
-    DELETE = "delete"
-    UPDATE = "update"
-    MERGE = "merge"
-    INSERT_UNMATCHED = "insert unmatched"
-    """The inserts of a MERGE that does nothing else."""
-
-
-class SnapshotQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="question"):
+class SnapshotQuestion(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="question", tag=tag_of
+):
     """What a planner is asked about a snapshot of a table that its session was given."""
 
     url: str
@@ -59,13 +23,13 @@ class SnapshotQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """The key of a state, as ``state_key`` gives it."""
 
 
-class Refresh(SnapshotQuestion, tag="refresh", frozen=True, kw_only=True):
+class Refresh(SnapshotQuestion, frozen=True, kw_only=True):
     """Which is the newest snapshot of the branch, if it is not this one?"""
 
     branch: str
 
 
-class FindSourceIndex(SnapshotQuestion, tag="find source index", frozen=True, kw_only=True):
+class FindSourceIndex(SnapshotQuestion, frozen=True, kw_only=True):
     """Which table votes on files of a source, if it is not this one, or in another state?
 
     ``url`` and ``snapshot`` are empty where none is known.
@@ -91,11 +55,11 @@ class ScanQuestion(SnapshotQuestion, frozen=True, kw_only=True):
         return json.dumps([self.url, self.snapshot, self.mode, str(self.context), self.filters, self.top])
 
 
-class Prune(ScanQuestion, tag="prune", frozen=True):
+class Prune(ScanQuestion, frozen=True):
     """Which blocks may hold the rows?"""
 
 
-class ReadRows(ScanQuestion, tag="read rows", frozen=True, kw_only=True):
+class ReadRows(ScanQuestion, frozen=True, kw_only=True):
     """Which are the rows? Others may be among them, unless ``exact``."""
 
     columns: list[str]
@@ -104,19 +68,19 @@ class ReadRows(ScanQuestion, tag="read rows", frozen=True, kw_only=True):
     seconds: float
 
 
-class EstimateColumns(ScanQuestion, tag="estimate columns", frozen=True, kw_only=True):
+class EstimateColumns(ScanQuestion, frozen=True, kw_only=True):
     """What may an optimizer know of columns in blocks that may hold the rows?"""
 
     columns: list[str]
 
 
-class JoinKeys(ScanQuestion, tag="join keys", frozen=True, kw_only=True):
+class JoinKeys(ScanQuestion, frozen=True, kw_only=True):
     """May values that a join finds for terms leave out blocks?"""
 
     keys: list[CatalystTree]
 
 
-class AnswerAggregate(ScanQuestion, tag="answer aggregate", frozen=True, kw_only=True):
+class AnswerAggregate(ScanQuestion, frozen=True, kw_only=True):
     """What is known of aggregates of the rows, without reading any?"""
 
     groups: list[CatalystTree]

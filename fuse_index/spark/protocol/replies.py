@@ -1,0 +1,188 @@
+"""What Python answers Spark's JVM, as values, and the bytes of each: big-endian, JSON where members have names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from fuse_index.pruning.explanation import Explanation
+
+_MAX_INT = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReply:
+    """What a scan must read.
+
+    ``block_mask``: bool, shape (n,), True for each of the snapshot's n blocks to read. ``ranges``: int64, shape (k, 3):
+    a block, and the first byte and the number of bytes of zones of it to read; a block without a range is read whole.
+    ``certain_rows``: so many rows at least the filters are true on. ``named_rows``: how many rows they may be true on,
+    where votes name those one by one; else None.
+    """
+
+    block_mask: npt.NDArray[np.bool_]
+    explanation: Explanation
+    ranges: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    certain_rows: int = 0
+    named_rows: int | None = None
+
+    def encode(self) -> bytes:
+        """The mask, as ``encode_mask`` gives it, five ints, and three longs for each range.
+
+        The ints: how many zones are read, how many there are, how many rows match for certain, how many are named, and
+        how many ranges follow.
+        """
+        zones = self.explanation.zones
+        certain_rows = min(self.certain_rows, _MAX_INT)
+        named_rows = _MAX_INT if self.named_rows is None else min(self.named_rows, _MAX_INT)
+        counts = np.array([zones.kept, zones.total, certain_rows, named_rows, len(self.ranges)])
+        ranges = np.ascontiguousarray(self.ranges.astype(">i8")).tobytes()
+        return encode_mask(self.block_mask) + counts.astype(">i4").tobytes() + ranges
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateReply:
+    """What is known of an aggregate without reading rows, and what is left to scan.
+
+    ``scan_mask``: bool, shape (n,), True for each of the snapshot's n blocks whose rows Spark must still add up.
+    ``states``: an Arrow stream of the states of all others; its columns are the groups, then the parts of each
+    aggregate in turn. None where nothing is answered.
+    """
+
+    scan_mask: npt.NDArray[np.bool_]
+    states: bytes | None
+    explanation: Explanation
+
+    def encode(self) -> bytes:
+        """The mask, as ``encode_mask`` gives it, and the states; byte 0 alone where there are none."""
+        return b"\0" if self.states is None else encode_mask(self.scan_mask) + self.states
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshReply:
+    """A newer snapshot of the same schema, and its files as ``pack_file_listing`` gives them."""
+
+    snapshot_id: str
+    file_listing: bytes
+
+    def encode(self) -> bytes:
+        """Byte 1, the length of the id in a byte, the id and the files."""
+        snapshot_id = self.snapshot_id.encode()
+        return bytes([1, len(snapshot_id)]) + snapshot_id + self.file_listing
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """What the JVM reads as JSON, its members by their names."""
+
+    def encode(self) -> bytes:
+        return msgspec.json.encode(self)
+
+
+class ScanDescription(Description, frozen=True, kw_only=True):
+    """A snapshot but for its files, as ``TableSnapshot.java`` reads it.
+
+    ``schema``, ``stored``: Spark's JSON of the columns, in the names of queries and in those of files; ``declared``: as
+    statements made them, where that is otherwise. ``unpushable``: paths, in stored names, on which Parquet must not
+    filter. ``whole``: columns of which all fields must be read. ``by_id``: files are read by field ids.
+    """
+
+    callback: str
+    url: str
+    branch: str
+    mode: str
+    snapshot: str
+    schema: dict[str, Any]
+    stored: dict[str, Any]
+    unpushable: Sequence[tuple[str, ...]]
+    whole: Sequence[str]
+    by_id: bool
+    declared: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+
+
+class TableDescription(ScanDescription, frozen=True, kw_only=True):
+    """A table of a catalogue, as ``CatalogFuseTable.java`` reads it.
+
+    ``cluster_by``, ``partition_by``: columns, as SQL names them. ``indexes``: their names. ``place``: options of
+    ``format("fuse")``. ``staged``: the number of a table that has no name yet.
+    """
+
+    properties: Mapping[str, str]
+    cluster_by: Sequence[str]
+    partition_by: Sequence[str]
+    indexes: Sequence[str]
+    place: Mapping[str, str]
+    staged: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class MetadataDescription(Description, frozen=True, kw_only=True):
+    """A view of a table's metadata, as ``MetadataTable.java`` reads it. ``shown``: the name of the table."""
+
+    view: str
+    at: str
+    shown: str
+
+
+class VotedColumn(msgspec.Struct, frozen=True):
+    """A column of an indexed source that is in files what the source's reader takes it for."""
+
+    name: str
+    id: int
+
+
+class SourceIndexDescription(Description, frozen=True, kw_only=True):
+    """A table that votes on files of a source, as ``SourceIndex.java`` reads it.
+
+    ``by_time``: a file may be written anew under the same path. ``changed``: numbers of blocks of which rows were
+    deleted here, which are still the source's.
+    """
+
+    scan: ScanDescription
+    source: str
+    by_time: bool
+    columns: Sequence[VotedColumn]
+    changed: Sequence[int]
+
+
+class ProcedureParameter(msgspec.Struct, frozen=True, kw_only=True):
+    """What a procedure takes. ``default``: SQL; unset for what must be given."""
+
+    name: str
+    type: str
+    comment: str
+    default: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class ProcedureDescription(Description, frozen=True, kw_only=True):
+    """A procedure, as ``FuseProcedure.java`` reads it."""
+
+    description: str
+    parameters: Sequence[ProcedureParameter]
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """A description, and the files or rows that it is about."""
+
+    description: Description
+    body: bytes
+
+    def encode(self) -> bytes:
+        """The length of the description as an int, the description, and the rest."""
+        text = self.description.encode()
+        return len(text).to_bytes(4, "big") + text + self.body
+
+
+def encode_mask(mask: npt.NDArray[np.bool_]) -> bytes:
+    """Byte 1, the number of blocks as an int, and a bit for each, the lowest first.
+
+    ``mask``: bool, shape (n,), for n blocks.
+
+    >>> encode_mask(np.array([True, False, True])).hex(" ")
+    '01 00 00 00 03 05'
+    """
+    return b"\1" + len(mask).to_bytes(4, "big") + np.packbits(mask, bitorder="little").tobytes()
