@@ -19,9 +19,9 @@ from fuse_index.handle import TableHandle, resolve_predicate
 from fuse_index.predicate import And, Not, Opaque, Or, Predicate
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.sources.compare import compare_files
-from fuse_index.sources.delta import DeltaSource
+from fuse_index.sources.delta.source import DeltaSource
 from fuse_index.sources.formats import open_source
-from fuse_index.sources.iceberg import columns_of_schema
+from fuse_index.sources.iceberg.columns import columns_of_schema
 from fuse_index.sources.location import normal_location
 from fuse_storage import (
     ColumnMatch,

@@ -8,10 +8,43 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from fuse_storage import SchemaError, SourceColumn, SourceFile, Unsupported
+from fuse_storage import RowMask, SchemaError, SourceColumn, SourceFile, Unsupported
 
 SourceVersionId = str | int
 """What a source calls one of its states: Delta's version, Iceberg's snapshot id; of a folder, when it was listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRows:
+    """A file whose deleted rows are wanted, and what a table knows of these.
+
+    ``name``: what the source called its deletes; ``rows``: bool, shape (rows,), True where a row does not count; None
+    where nothing is known.
+    """
+
+    file: SourceFile
+    name: str | None = None
+    rows: RowMask | None = None
+
+
+class SourceDeletes(Protocol):
+    """Which rows of a state's files are deleted. Nothing of it is read before it is asked for."""
+
+    @property
+    def followed(self) -> str | None:
+        """Up to where a table has followed deletes that may be of any file; None where there are none."""
+        ...
+
+    def changed(self, file: SourceFile, known: str | None, followed: str | None) -> bool:
+        """Whether rows may have gone, or come back, since a state in which these were the names."""
+        ...
+
+    def read(self, files: Sequence[KnownRows], followed: str | None) -> Mapping[str, RowMask]:
+        """Which rows do not count, by location: bool, shape (rows,) or shorter. A file that is left out has all.
+
+        Raises StorageError for what cannot be read.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +52,8 @@ class SourceState:
     """One state of a source. ``files``: all that are live then.
 
     ``columns``: None where only the files say which there are; then ``partitions`` are those that paths add to them.
-    ``by_id``: files are read by field ids. ``without_votes``: why a column is not among ``columns``, by its name.
+    ``by_id``: files are read by field ids. ``deletes``: None where no source of its kind has any. ``without_votes``:
+    why a column is not among ``columns``, by its name.
     """
 
     version: SourceVersionId
@@ -28,6 +62,7 @@ class SourceState:
     by_id: bool = False
     partitions: pa.Schema = field(default_factory=lambda: pa.schema([]))
     without_votes: Mapping[str, str] = field(default_factory=dict)
+    deletes: SourceDeletes | None = None
 
 
 class Source(Protocol):

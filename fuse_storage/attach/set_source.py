@@ -23,17 +23,22 @@ from fuse_storage.validation.features import FOREIGN_FILES_FEATURE, VOTES_ONLY_F
 
 @dataclass(frozen=True, slots=True)
 class SourceVersion:
-    """A state of a source. ``version``: what the source calls it; ``unread``: names in files that are not read."""
+    """A state of a source. ``version``: what the source calls it; ``unread``: names in files that are not read.
+
+    ``deletes``: up to where deletes were followed that may be of any file, as the source says it.
+    """
 
     format: str
     url: str
     version: str | int | None
     unread: tuple[str, ...] = ()
     adopted: bool = False
+    deletes: str | None = None
 
     def to_property(self) -> dict[str, Any]:
         """The state of a source as a snapshot's property has it."""
         members = {"format": self.format, "url": self.url, "version": self.version, "unread": list(self.unread)}
+        members |= {"deletes": self.deletes} if self.deletes is not None else {}
         return members | ({"adopted": True} if self.adopted else {})
 
     @staticmethod
@@ -43,7 +48,8 @@ class SourceVersion:
         if found is None:
             raise InvalidArgument("this table was not attached to a source: it has rows of its own")
         adopted = bool(found.get("adopted"))
-        return SourceVersion(found["format"], found["url"], found["version"], tuple(found["unread"]), adopted)
+        unread, deletes = tuple(found["unread"]), found.get("deletes")
+        return SourceVersion(found["format"], found["url"], found["version"], unread, adopted, deletes)
 
 
 def first_attached_snapshot(

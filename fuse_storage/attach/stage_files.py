@@ -184,6 +184,7 @@ class _BlockUnit:
             "partition": json.dumps(constants) if constants else None,
             "modified": file.modified if opened.meta is None else modified_microseconds(opened.meta),
             "etag": file.etag if opened.meta is None else opened.meta.etag,
+            "source_deletes": file.deletes,
         }
         zones = dict(_zone_statistics(schema, footer, found, opened, constants))
         unread = unread_names(storable, schema) | set(found.names).difference(read.names)

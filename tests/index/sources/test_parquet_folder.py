@@ -485,7 +485,8 @@ def test_two_syncs_that_race_do_not_bring_a_file_twice(tmp_path: Path) -> None:
     one, other = (fuse.open_table(tmp_path / "table") for _ in range(2))
     pq.write_table(all_types(1000, 10), place / "9.parquet")
     from fuse_index.sources.formats import open_source
-    from fuse_index.sources.sync import commit_sync, plan_sync
+    from fuse_index.sources.plan import plan_sync
+    from fuse_index.sources.sync import commit_sync
 
     source = open_source("parquet", str(place), {})
     plans = [(each.stored, plan_sync(each.stored, source, source.state())) for each in (one, other)]
