@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fuse_index.pruning.explanation import Explanation
     from fuse_index.query.scan import Scan
     from fuse_index.sources.prune import prune_files
-    from fuse_index.sources.sync import SyncResult
+    from fuse_index.sources.sync import LeftOutWarning, SyncResult
     from fuse_index.table.open import attach, create_table, open_table, recover_table
     from fuse_index.table.read import scan_polars
     from fuse_index.table.table import Table
@@ -78,6 +78,7 @@ __all__ = [
     "Expired",
     "Explanation",
     "ExportWarning",
+    "LeftOutWarning",
     "FormatError",
     "FuseIndexError",
     "Host",

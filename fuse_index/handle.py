@@ -14,6 +14,7 @@ from typing import Self
 import pyarrow as pa
 
 import fuse_storage as storage
+from fuse_index.errors import WhereError
 from fuse_index.expressions.constant_folding import fold_constants
 from fuse_index.expressions.depth import open_chains
 from fuse_index.expressions.evaluable import check_evaluable
@@ -147,7 +148,13 @@ def resolve_predicate(where: str | Predicate | None, snapshot: Snapshot, engine:
     if isinstance(where, Predicate):
         where = open_chains(where)
         return normalize(fold_constants(where, engine.context, engine.functions), engine.context)
-    return parse_predicate(where, snapshot.schema, engine.context, engine.functions)
+    try:
+        return parse_predicate(where, snapshot.schema, engine.context, engine.functions)
+    except WhereError as error:
+        for name, reason in ((snapshot.source or {}).get("left_out") or {}).items():
+            if name in where:
+                raise WhereError(f"{error}\n{name!r} was left out when the table was attached: {reason}") from error
+        raise
 
 
 def resolve_evaluable(where: str | Predicate | None, snapshot: Snapshot, engine: Engine) -> Predicate | None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fuse_storage.attach.known_files import KnownFile, known_files
     from fuse_storage.attach.set_source import (
         SetSource,
+        SourceChoice,
         SourceVersion,
         adopt_files,
         create_attached_table,
@@ -166,10 +167,10 @@ if TYPE_CHECKING:
     from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET
     from fuse_storage.parquet.foreign.file import modified_microseconds
     from fuse_storage.parquet.foreign.file_schema import (
+        FileColumns,
+        file_columns,
         merge_file_schemas,
         read_file_schema,
-        storable_schema,
-        votable_schema,
     )
     from fuse_storage.parquet.foreign.footer import OpenedFile
     from fuse_storage.parquet.pages import RowMask

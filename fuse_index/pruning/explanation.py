@@ -126,7 +126,8 @@ class Explanation:
     (or fewer, where an index knew rows); ``bytes`` those of the block files.
 
     ``source``: where the table only votes on files that another connector reads. Counted are then the files that the
-    table knows; the connector may read others, or fewer.
+    table knows; the connector may read others, or fewer. ``left_out``: columns of its source that the table lacks,
+    since they cannot be read.
     """
 
     snapshot: str
@@ -142,6 +143,7 @@ class Explanation:
     table: str = ""
     alias: str = ""
     source: SourceUse | None = None
+    left_out: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, with the keys that design promises."""
@@ -153,6 +155,7 @@ class Explanation:
             **{level: totals.to_dict() for level, totals in self._levels()},
             **({} if self.tail is None else {"tail": self.tail.to_dict()}),
             **({} if self.source is None else {"source": self.source.to_dict()}),
+            **({"left_out": list(self.left_out)} if self.left_out else {}),
             "predicates": [vote.to_dict() for vote in self.votes],
             "seconds": self.seconds,
         }
@@ -192,7 +195,7 @@ class Explanation:
         return "\n".join(lines)
 
     def _notes(self) -> list[str]:
-        notes = {"tail": self.tail, "source": self.source}
+        notes = {"tail": self.tail, "source": self.source, "left out": ", ".join(self.left_out) or None}
         return [f"{name:8} {note}" for name, note in notes.items() if note is not None]
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
@@ -263,6 +266,7 @@ def explain_plan(
         seconds=0.0,
         tail=tail_use(table, blocks),
         table=table.store.url,
+        left_out=tuple((table.snapshot.source or {}).get("left_out") or ()),
     )
 
 

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import partial
 
 import numpy as np
 
+from fuse_index.errors import InputError
 from fuse_index.sources.compare import as_opened, compare_files
 from fuse_index.sources.deleted_rows import DeletedRows
 from fuse_index.sources.file_columns import OpenedFiles, columns_of_files, votable_columns_of_files
-from fuse_index.sources.source import Source, SourceState
+from fuse_index.sources.source import ChosenColumns, Source, SourceState
 from fuse_storage import (
     VOTES_PROPERTIES,
     ColumnMatch,
     NotFound,
     RowMask,
     Snapshot,
-    SourceColumn,
+    SourceChoice,
     SourceFile,
+    SourceVersion,
     Store,
     StoredTable,
+    Unsupported,
     open_source_files,
 )
 
@@ -33,8 +37,8 @@ FileProgress = Callable[[int, int], None]
 class SyncPlan:
     """What is to change. ``removed``: blocks by id; ``segment_ids``: those that they are in.
 
-    ``without_votes``: why a column of the source is none of the table, by its name. ``marked``: by number of a block,
-    bool, shape (rows,), True where a row does not count any more; ``names``: what the source calls these deletes.
+    ``marked``: by number of a block, bool, shape (rows,), True where a row does not count any more; ``names``: what the
+    source calls these deletes.
     """
 
     state: SourceState
@@ -43,7 +47,7 @@ class SyncPlan:
     removed: tuple[str, ...]
     segment_ids: frozenset[str]
     match: ColumnMatch
-    without_votes: Mapping[str, str]
+    chosen: ChosenColumns
     marked: Mapping[int, RowMask] = field(default_factory=dict)
     names: Mapping[int, str | None] = field(default_factory=dict)
 
@@ -73,21 +77,25 @@ def plan_sync(
     gone = found.gone(_dropped_files(head.snapshot, state))
     kept = len(blocks) > len(gone)
     before = head.snapshot if kept else None  # where no file is left of those that were, their columns bind nobody
-    columns, without_votes = columns_of_state(before, state, opened, votes_only)
-    match = ColumnMatch.of(head.snapshot, columns)
+    about = SourceVersion.of(head.snapshot)
+    chosen = columns_of_state(before, state, opened, votes_only, about.choice)
+    match = ColumnMatch.of(head.snapshot, chosen.columns)
     if match.reread and kept:
         added, opened, gone = tuple(state.files), look_into(state.files), list(range(len(blocks)))
-        columns, without_votes = columns_of_state(None, state, opened, votes_only)
-        match = ColumnMatch.of(head.snapshot, columns)
+        chosen = columns_of_state(None, state, opened, votes_only, about.choice)
+        match = ColumnMatch.of(head.snapshot, chosen.columns)
         match.reread, marked = True, {}
     opened, removed = deleted.of_files(opened), blocks.take(np.array(gone, np.int64))
     segment_ids = head.segments().segments_containing(np.array([*gone, *marked], np.int64))
     names = deleted.names(blocks, marked)
-    return SyncPlan(state, added, opened, tuple(removed.ids), segment_ids, match, without_votes, marked, names)
+    return SyncPlan(state, added, opened, tuple(removed.ids), segment_ids, match, chosen, marked, names)
 
 
 def _keeps_columns(snapshot: Snapshot, state: SourceState) -> bool:
-    return state.columns is not None and ColumnMatch.of(snapshot, state.columns).fields == snapshot.schema.fields
+    if state.columns is None:
+        return False
+    chosen = choose_columns(snapshot, state.columns, SourceVersion.of(snapshot).choice)
+    return ColumnMatch.of(snapshot, chosen.columns).fields == snapshot.schema.fields
 
 
 def _dropped_files(snapshot: Snapshot, state: SourceState) -> int:
@@ -124,14 +132,38 @@ def _why_missing(source: Source, state: SourceState) -> str:
 
 
 def columns_of_state(
-    before: Snapshot | None, state: SourceState, opened: OpenedFiles, votes_only: bool
-) -> tuple[tuple[SourceColumn, ...], Mapping[str, str]]:
-    """The columns of a state; where only files say it, those of the table's kept files and of these.
-
-    And why there are no votes on others, by their names.
-    """
+    before: Snapshot | None, state: SourceState, opened: OpenedFiles, votes_only: bool, choice: SourceChoice
+) -> ChosenColumns:
+    """The columns of a state; where only files say it, those of the table's kept files and of these."""
     if state.columns is not None:
-        return state.columns, state.without_votes
+        return choose_columns(before, state.columns, choice)
     if votes_only:
         return votable_columns_of_files(before, state, opened)
-    return columns_of_files(before, state, opened), {}
+    return choose_columns(before, columns_of_files(before, state, opened, choice), choice)
+
+
+def choose_columns(before: Snapshot | None, found: ChosenColumns, choice: SourceChoice) -> ChosenColumns:
+    """The columns that were wanted when the source was attached, also if they are called otherwise by now."""
+    if (wanted := choice.columns) is None:
+        return found
+    fields = () if before is None else before.schema.fields
+    known = {each.id for each in fields} | {each.physical_name for each in fields}
+    chosen = [
+        each
+        for each in found.columns
+        if each.name in wanted or (each.physical_name if each.id is None else each.id) in known
+    ]
+    left_out = {name: reason for name, reason in found.left_out.items() if name in wanted}
+    return replace(found, columns=tuple(chosen), left_out=left_out)
+
+
+def raise_if_missing(found: ChosenColumns, choice: SourceChoice, where: str) -> None:
+    """Raise InputError for a wanted column that there is not, Unsupported for one that cannot be read."""
+    names = [each.name for each in found.columns]
+    for name in choice.columns or ():
+        if name in found.left_out:
+            raise Unsupported(found.left_out[name])
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names)}"
+            raise InputError(f"columns: {where} has no column {name!r}; {hint}")

@@ -5,13 +5,15 @@ Only footers of files that came are read, unless columns change so that what was
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fuse_index.errors import InputError
 from fuse_index.sources.deleted_rows import DeletedRows
-from fuse_index.sources.plan import FileProgress, SyncPlan, columns_of_state, open_files, plan_sync
+from fuse_index.sources.file_columns import widens_to_doubles
+from fuse_index.sources.plan import FileProgress, SyncPlan, columns_of_state, open_files, plan_sync, raise_if_missing
 from fuse_index.sources.source import Source, SourceVersionId
 from fuse_storage import (
     AppendSegments,
@@ -23,10 +25,12 @@ from fuse_storage import (
     SetSource,
     SidecarBuilder,
     Snapshot,
+    SourceChoice,
     SourceVersion,
     StagedFiles,
     Store,
     StoredTable,
+    Unsupported,
     can_widen,
     create_attached_table,
     first_attached_snapshot,
@@ -36,6 +40,12 @@ from fuse_storage import (
     stage_deletions,
     stage_source_files,
 )
+
+_ALL_COLUMNS = SourceChoice()
+
+
+class LeftOutWarning(UserWarning):
+    """Columns of a source are none of the table over it, since they cannot be read: ``table.inspect.left_out``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +130,16 @@ def _commit_staged(
     builders: Sequence[SidecarBuilder] = (),
 ) -> StoredTable:
     before = SourceVersion.of(head.snapshot)
-    unread = staged.unread if plan.match.reread else staged.unread | set(before.unread)
-    followed = None if plan.state.deletes is None else plan.state.deletes.followed
-    version = SourceVersion(before.format, before.url, plan.state.version, tuple(sorted(unread)), deletes=followed)
+    kept = SourceVersion(before.format, before.url, None) if plan.match.reread else before
+    version = replace(
+        before,
+        version=plan.state.version,
+        unread=tuple(sorted(staged.unread.union(kept.unread))),
+        deletes=None if plan.state.deletes is None else plan.state.deletes.followed,
+        left_out={} if head.snapshot.votes_only else plan.chosen.left_out,
+        converted=tuple(sorted(staged.converted.union(kept.converted))),
+        untyped=plan.chosen.untyped,
+    )
     transaction = head.transaction(builders).stage(SetSource(version, fields))
     if plan.removed or plan.marked:
         marked = stage_deletions(head, builders, plan.marked, plan.names)
@@ -132,16 +149,27 @@ def _commit_staged(
     if staged.segments:
         transaction.stage(AppendSegments(staged.segments), staged.segments)
     summary: dict[str, Any] = {"source_version": plan.state.version}
-    if plan.without_votes:
-        summary["without_votes"] = dict(plan.without_votes)
-    return transaction.commit("sync", summary=summary)
+    if plan.chosen.left_out and head.snapshot.votes_only:
+        summary["without_votes"] = dict(plan.chosen.left_out)
+    done = transaction.commit("sync", summary=summary)
+    _warn_of_new(before.left_out, version)
+    return done
+
+
+def _warn_of_new(before: Collection[str], version: SourceVersion) -> None:
+    """Warn of columns that are left out of a table from now on."""
+    if came := {name: reason for name, reason in version.left_out.items() if name not in before}:
+        told = "; ".join(f"{name!r} ({reason})" for name, reason in came.items())
+        warnings.warn(f"left out of the table over {version.url}: {told}", LeftOutWarning, stacklevel=2)
 
 
 def _stage(
     store: Store, snapshot: Snapshot, plan: SyncPlan, fields: tuple[Field, ...], votes_only: bool
 ) -> StagedFiles:
     schema = set_source(snapshot, SourceVersion.of(snapshot), fields).schema
-    widens = can_widen if plan.state.columns is None else reads_as_logged
+    about = SourceVersion.of(snapshot)
+    of_files = widens_to_doubles if about.choice.widen else can_widen
+    widens = of_files if plan.state.columns is None else reads_as_logged
     return stage_source_files(store, schema, plan.state.by_id, plan.opened, widens, votes_only)
 
 
@@ -151,6 +179,7 @@ def attach_source(
     properties: Mapping[str, Any],
     progress: FileProgress | None = None,
     votes_only: bool = False,
+    choice: SourceChoice = _ALL_COLUMNS,
 ) -> StoredTable:
     """Create a table over a source, and bring it to its newest state. Raises as ``sync_table``.
 
@@ -168,11 +197,14 @@ def attach_source(
     if state.columns is None and not state.files:
         raise NotFound(f"{source.url} has no Parquet file, which would say what columns there are: put one there first")
     opened = open_files(store, source, state, state.files, progress, votes_only)
-    columns, without_votes = columns_of_state(None, state, opened, votes_only)
-    version = SourceVersion(source.format, source.url, None)
-    first = first_attached_snapshot(store, columns, version, properties, votes_only)
-    match = ColumnMatch.of(first, columns)
+    chosen = columns_of_state(None, state, opened, votes_only, choice)
+    raise_if_missing(chosen, choice, source.url)
+    if not chosen.columns and chosen.left_out and not votes_only:
+        raise Unsupported(next(iter(chosen.left_out.values())))
+    version = SourceVersion(source.format, source.url, None, choice=choice)
+    first = first_attached_snapshot(store, chosen.columns, version, properties, votes_only)
+    match = ColumnMatch.of(first, chosen.columns)
     opened = DeletedRows(state, first).of_files(opened)
-    plan = SyncPlan(state, tuple(state.files), opened, (), frozenset(), match, without_votes)
+    plan = SyncPlan(state, tuple(state.files), opened, (), frozenset(), match, chosen)
     staged = _stage_plan(store, first, plan, votes_only)
     return _commit_staged(create_attached_table(store, first), plan, *staged)

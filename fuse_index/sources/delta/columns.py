@@ -28,16 +28,11 @@ _TYPES = {
 }
 
 
-def votable_column(described: Mapping[str, Any], mapped: str, where: str) -> SourceColumn:
-    """A column of which values are compared by their bytes, as votes do. Raises Unsupported for others."""
-    if collations := described.get("metadata", {}).get("__COLLATIONS"):
-        raise Unsupported(f"{where}: column {described['name']!r} is compared by a collation: {collations}")
-    return read_column(described, mapped, where)
-
-
 def read_column(described: Mapping[str, Any], mapped: str, where: str) -> SourceColumn:
     """A column, or a field of one, as a log describes it. ``mapped``: how names in files are mapped."""
     name, metadata = described["name"], described.get("metadata", {})
+    if collations := metadata.get("__COLLATIONS"):
+        raise Unsupported(f"{where}: column {name!r} is compared by a collation: {collations}")
     if padded := _PADDED_TYPE.search(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")):
         raise Unsupported(
             f"{where}: column {name!r} has texts of type {padded[0].upper()}, which Spark pads with spaces when it "

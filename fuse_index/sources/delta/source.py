@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from fuse_index.errors import InputError
-from fuse_index.sources.delta.columns import read_column, votable_column
+from fuse_index.sources.delta.columns import read_column
 from fuse_index.sources.delta.deletes import DeltaDeletes
 from fuse_index.sources.delta.log import live_vectors
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
@@ -31,6 +31,8 @@ _MAX_DIGITS = 19
 """Digits of the greatest version that there can be."""
 _DELETION_VECTORS = "deletionVectors"
 _KNOWN_FEATURES = {
+    "collations",
+    "collations-preview",
     "columnMapping",
     _DELETION_VECTORS,  # a table may have the feature and no file with one
     "timestampNtz",
@@ -38,16 +40,14 @@ _KNOWN_FEATURES = {
     "typeWidening-preview",
     "v2Checkpoint",
     "vacuumProtocolCheck",
-}
-"""Reader features under which a file's rows are what is in it, under the names that the schema gives."""
-_VOTABLE_FEATURES = {
-    "catalogManaged",
-    "catalogOwned-preview",
     "variantShredding-preview",
     "variantType",
     "variantType-preview",
 }
-"""Further ones under which votes hold: what they add are types without votes, or commits that the log lacks so far."""
+"""Reader features under which a file's rows are what is in it, under the names or ids that the schema gives, but for
+columns of types that are not known."""
+_VOTABLE_FEATURES = {"catalogManaged", "catalogOwned-preview"}
+"""Further ones under which votes hold: what they add are commits that the log lacks so far."""
 _BACKTRACE = re.compile(r"\s+(?:stack backtrace:|0: )")
 """What follows are frames of Rust, one a line, each with its number."""
 
@@ -83,11 +83,11 @@ class DeltaSource:
         if mode == "id" and not votes_only:
             raise Unsupported(f"{self.url} maps columns by ids (delta.columnMapping.mode): set the mode to 'name'")
         deletes = self._deletes(table) if _DELETION_VECTORS in features and not votes_only else None
-        make = partial(votable_column if votes_only else read_column, mapped=mode, where=self.url)
-        columns, without_votes = columns_of_log(json.loads(table.schema().to_json())["fields"], make, votes_only)
-        partitions = {each.name: each for each in columns if each.name in metadata.partition_columns}
+        make = partial(read_column, mapped=mode, where=self.url)
+        columns = columns_of_log(json.loads(table.schema().to_json())["fields"], make)
+        partitions = {each.name: each for each in columns.columns if each.name in metadata.partition_columns}
         files = list(self._files(table, partitions, deletes))
-        return SourceState(table.version(), files, columns, mode == "id", without_votes=without_votes, deletes=deletes)
+        return SourceState(table.version(), files, columns, mode == "id", deletes=deletes)
 
     def _load(self, version: int | None) -> Any:
         try:

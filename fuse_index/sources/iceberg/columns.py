@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
-from fuse_index.sources.source import columns_of_log
+from fuse_index.sources.source import ChosenColumns, columns_of_log
 from fuse_storage import SourceColumn, Unsupported, encode_default
 
 _FIELD_ID = b"PARQUET:field_id"
 _KNOWN_TYPES = (
     *("Boolean", "Integer", "Long", "Float", "Double", "Decimal", "String", "Binary"),
-    *("Date", "Timestamp", "Timestamptz"),
+    *("Date", "Timestamp", "Timestamptz", "UUID", "Fixed"),
 )
+_KNOWN_AT_TOP = ("TimestampNano", "TimestamptzNano", "Unknown")
+"""Types that columns may have, and no part of one: times are read in microseconds, and all of the last is NULL."""
 
 
 class AbsentValues:
@@ -23,7 +26,13 @@ class AbsentValues:
 
     def __init__(self, table: Any, schema: Any, columns: Sequence[SourceColumn]) -> None:
         self._specs = table.specs()
-        self._types = {column.id: column.type for column in columns if not column.children}
+        types = {column.id: column.type for column in columns if not column.children}
+        self._types = {
+            number: pa.binary()
+            if isinstance(kind, pa.BaseExtensionType) or pa.types.is_fixed_size_binary(kind)
+            else kind
+            for number, kind in types.items()
+        }
         defaults = {each.field_id: each.initial_default for each in schema.fields}
         self._defaults = {
             number: _constant(value, self._types[number], "its default")
@@ -42,15 +51,15 @@ class AbsentValues:
         }
 
 
-def columns_of_schema(schema: Any, where: str, votes_only: bool) -> tuple[tuple[SourceColumn, ...], Mapping[str, str]]:
-    """The columns of a schema of PyIceberg. Gives and raises as ``columns_of_log``."""
-    return columns_of_log(schema.fields, partial(_column, where=where), votes_only)
+def columns_of_schema(schema: Any, where: str) -> ChosenColumns:
+    """The columns of a schema of PyIceberg."""
+    return columns_of_log(schema.fields, partial(_column, where=where))
 
 
 def _constant(value: Any, kind: pa.DataType, where: str) -> Any:
     """A value as JSON has defaults; days and times may be numbers, as Avro has them. Raises Unsupported."""
     try:
-        return encode_default(pa.scalar(value, kind).as_py())
+        return encode_default(pa.scalar(value.bytes if isinstance(value, UUID) else value, kind).as_py())
     except (pa.ArrowException, TypeError, ValueError) as problem:
         raise Unsupported(f"{where} has a value that is none of type {kind}: {value!r}") from problem
 
@@ -62,8 +71,11 @@ def _column(field: Any, where: str) -> SourceColumn:
 
     if field.initial_default is not None and not isinstance(field.field_type, PrimitiveType):
         raise Unsupported(f"{where}: column {field.name!r} has a default of its own in files that lack it")
-    _raise_if_unknown(field.field_type, field.name, where)
+    if type(field.field_type).__name__.removesuffix("Type") not in _KNOWN_AT_TOP:
+        _raise_if_unknown(field.field_type, field.name, where)
     (found,) = schema_to_pyarrow(Schema(field))
+    if pa.types.is_null(found.type):
+        found = found.with_type(pa.string())
     if field.initial_default is not None:
         _constant(field.initial_default, found.type, f"{where}: column {field.name!r}")
     return _arrow_column(found)

@@ -58,8 +58,8 @@ class IcebergSource:
         else:
             number = self._number(table, version)
             schema = table.scan(snapshot_id=number).projection() if number else table.schema()
-        columns, without_votes = columns_of_schema(schema, self.url, votes_only)
-        values = AbsentValues(table, schema, columns)
+        columns = columns_of_schema(schema, self.url)
+        values = AbsentValues(table, schema, columns.columns)
         try:
             entries = self._data_files(table, number, votes_only)
             deletes = [] if votes_only or not number else list(live_delete_files(table, number))
@@ -78,7 +78,7 @@ class IcebergSource:
                 continue
             name = None if votes_only else found.name(each)
             files.append(SourceFile(each.location, each.data_file.file_size_in_bytes, absent=absent, deletes=name))
-        return SourceState(number, files, columns, by_id=True, without_votes=without_votes, deletes=found)
+        return SourceState(number, files, columns, by_id=True, deletes=found)
 
     def _data_files(self, table: Any, number: int, votes_only: bool) -> Sequence[DataFileEntry]:
         """The files of rows of a snapshot. Raises Unsupported for one that is no Parquet, unless ``votes_only``."""

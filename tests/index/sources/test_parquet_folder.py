@@ -437,7 +437,7 @@ def test_what_cannot_be_read_exactly_is_refused_by_name(tmp_path: Path) -> None:
         "text": ({"a.parquet": b"no parquet at all"}, "a.parquet is no Parquet file"),
         "cut": ({"a.parquet": b"PAR1" + bytes(50) + b"\xff\xff\xff\x00PAR1"}, "a.parquet is no Parquet file"),
         "encrypted": ({"a.parquet": b"PAR1" + bytes(50) + b"\x04\x00\x00\x00PARE"}, "a.parquet is encrypted"),
-        "nanoseconds": ({"a.parquet": pa.table({"t": pa.array([1], pa.timestamp("ns"))})}, "column 't'.*nanoseconds"),
+        "nanoseconds": ({"a.parquet": pa.table({"t": pa.array([1], pa.timestamp("ns"))})}, "column 't'.*finer than"),
         "a time": ({"a.parquet": pa.table({"t": pa.array([1], pa.time64("us"))})}, "column 't'.*time64"),
         "half floats": ({"a.parquet": pa.table({"h": pa.array(np.array([1], "f2"))})}, "column 'h'.*halffloat"),
         "a dot": ({"a.parquet": pa.table({"a.b": [1]})}, "'a.b' with a dot"),

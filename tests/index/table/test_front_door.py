@@ -44,6 +44,7 @@ PROMISED = [
     "IndexFault",
     "InputError",
     "InvalidArgument",
+    "LeftOutWarning",
     "NotEmpty",
     "NotFound",
     "OpaqueError",
