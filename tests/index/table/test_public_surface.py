@@ -21,7 +21,8 @@ VERBS = """
     set_nullable set_properties sync tag to_arrow to_pandas to_polars untag update upsert
 """
 INSPECT = """
-    blocks clustering columns due files index indexes left_out maintenance partitions refs segments snapshots statistics suggest
+    blocks clustering columns due files index indexes left_out maintenance partitions refs segments
+    snapshots statistics suggest
 """
 MAINTENANCE = "compact rebuild_index recluster refresh_index run tier vacuum verify_index"
 PROPERTIES = "engine inspect maintenance row_store schema snapshot tail version"
