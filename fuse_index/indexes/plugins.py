@@ -59,6 +59,11 @@ class Plugin:
         """Whether it came with this package, however it was handed over."""
         return self.distribution == OWN_DISTRIBUTION or self.reference in _own_references()
 
+    @property
+    def hooks(self) -> tuple[Any, ...]:
+        """Its functions of each hook, or None: others after the module was loaded again."""
+        return tuple(getattr(self.implementation, name, None) for name in HOOK_NAMES)
+
     @classmethod
     def wrap(cls, plugin: Any) -> Plugin:
         """Something that was handed over, rather than installed."""
