@@ -8,9 +8,11 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
+from tests.effort import effort
+
 # how long a case takes says more of the machine than of the code
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.register_profile("explore", derandomize=False, deadline=None, print_blob=True)
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=effort(50))
+settings.register_profile("explore", derandomize=False, deadline=None, max_examples=effort(100), print_blob=True)
 settings.load_profile("repeatable")
 
 
