@@ -12,6 +12,7 @@ from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_storage import Schema
 from tests.spark.class_archive import jvm_options
 from tests.spark.plain import FILES, Judge, by_id, read, rows, write
+from tests.spark.servers import cluster
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", jvm_options())
 # Python workers, of these JVMs and of their executors, are forked with their imports done.
@@ -65,6 +66,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a standalone cluster of two workers, for one program after the other."""
+    with cluster(tmp_path_factory.mktemp("cluster")) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
