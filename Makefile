@@ -69,8 +69,8 @@ install: | java python
 	@$(MAKE) --no-print-directory -j 2 $(VENV)/.dev $(LAKES)/.fetched
 
 .PHONY: test-quick
-test-quick: $(VENV)/.dev  ## The tests of storage, index kinds, the command line and the house: no Spark, so no Java
-	@$(ALONE) $(RUN)/python -m pytest tests/test_house.py tests/storage tests/plugins tests/cli -n 2 --dist worksteal
+test-quick: $(VENV)/.dev  ## The tests of storage, index kinds, the command line and the house, with half the draws: no Spark, so no Java
+	@$(ALONE) FUSE_INDEX_EFFORT=0.5 $(RUN)/python -m pytest tests/test_house.py tests/storage tests/plugins tests/cli -n 2 --dist worksteal
 
 # A room is a folder with tests, whichever it lies in: "catalog" is one of storage and one of Spark.
 ROOMS = $(sort $(dir $(shell find tests -name 'test_*.py')))

@@ -26,20 +26,20 @@ def _functions(spark: SparkSession) -> None:
 
 
 @pytest.fixture(scope="module")
-def plain(ways: Ways, source: str) -> dict[str, Any]:
+def without_votes(ways: Ways, source: str) -> dict[str, Any]:
     """What comes of each shape without votes: the same, however Spark plans it."""
     return {name: ways.without(sql.format(t=source)) for name, (sql, _) in (SHAPES | OF_FILES).items()}
 
 
 @pytest.mark.parametrize("adaptive", ["true", "false"])
-def test_shapes_of_queries(ways: Ways, source: str, plain: dict[str, Any], adaptive: str) -> None:
+def test_shapes_of_queries(ways: Ways, source: str, without_votes: dict[str, Any], adaptive: str) -> None:
     shapes = SHAPES | OF_FILES
     if adaptive == "true":  # takes the scan of an empty side out of the plan
         del shapes["full join with nobody"]
     with conf(ways.spark, spark_sql_adaptive_enabled=adaptive, spark_sql_autoBroadcastJoinThreshold="-1"):
         found = {name: ways.with_votes(sql.format(t=source)) for name, (sql, _) in shapes.items()}
 
-    assert {name: came for name, (came, _) in found.items()} == {name: plain[name] for name in shapes}
+    assert {name: came for name, (came, _) in found.items()} == {name: without_votes[name] for name in shapes}
     assert {name: sorted(use.left_out for use in told) for name, (_, told) in found.items()} == {
         name: expected for name, (_, expected) in shapes.items()
     }
