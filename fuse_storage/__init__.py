@@ -29,6 +29,17 @@ if TYPE_CHECKING:
     from fuse_storage.attach.stage_files import StagedFiles, reads_as_logged, stage_source_files
     from fuse_storage.bitmaps import pack_mask, unpack_mask
     from fuse_storage.bounds import prefix_end
+    from fuse_storage.card import (
+        CARD_STYLE,
+        MAX_GRID_COLUMNS,
+        MAX_GRID_ROWS,
+        Shown,
+        bytes_text,
+        show_card,
+        show_line,
+        value_grid,
+        value_text,
+    )
     from fuse_storage.catalog.actions import (
         CatalogAction,
         CreateNamespace,

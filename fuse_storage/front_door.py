@@ -30,7 +30,13 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         setattr(sys.modules[package], name, value)  # the next time nobody asks here
         return value
 
-    return load, lambda: sorted({*vars(sys.modules[package]), *_imported_names(package)})
+    def names() -> list[str]:
+        loaded = vars(sys.modules[package])
+        if "__all__" in loaded:
+            return sorted({*loaded["__all__"], *(name for name in loaded if name.startswith("__"))})
+        return sorted({*loaded, *_imported_names(package)})
+
+    return load, names
 
 
 def _imported_names(package: str) -> dict[str, str]:

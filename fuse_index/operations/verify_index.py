@@ -39,7 +39,7 @@ from fuse_index.pruning.nulls import (
     strip_nulls_for_kind,
 )
 from fuse_index.pruning.readable import null_where_unusable, readable_blocks, usable_roll_ups
-from fuse_storage import BlockFrame, CachedStore, PackSlice, SidecarRows, StorageError, StoredTable, unpack_mask
+from fuse_storage import BlockFrame, CachedStore, PackSlice, Shown, SidecarRows, StorageError, StoredTable, unpack_mask
 
 _KIND_TIMEOUT_SECONDS = 30.0
 """How long a kind may take for one vote."""
@@ -52,9 +52,11 @@ _KIND_FAILS = "its kind fails in "
 _TRUTH_NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Shown):
     """What was looked at, and what is wrong. ``problems`` is empty for an index that may be trusted."""
+
+    _shown = "index sound blocks payloads leaves problems"
 
     index: str
     blocks: int

@@ -6,13 +6,14 @@ One value for every reader: text, a dict for programs, a rich table for terminal
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from html import escape
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fuse_index.display.block_map import BlockMap
+from fuse_index.display.plan_card import plan_card
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.predicate import Predicate
 from fuse_index.reasons import FAULTS, Reason
@@ -128,6 +129,8 @@ class Explanation:
     ``source``: where the table only votes on files that another connector reads. Counted are then the files that the
     table knows; the connector may read others, or fewer. ``left_out``: columns of its source that the table lacks,
     since they cannot be read.
+
+    ``map``: what became of each block, which is drawn in a notebook.
     """
 
     snapshot: str
@@ -144,6 +147,7 @@ class Explanation:
     alias: str = ""
     source: SourceUse | None = None
     left_out: tuple[str, ...] = ()
+    map: BlockMap | None = field(default=None, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, with the keys that design promises."""
@@ -170,6 +174,11 @@ class Explanation:
         """The table, and what the query calls it."""
         return f"{self.table} AS {self.alias}" if self.alias else self.table
 
+    @property
+    def where(self) -> str:
+        """The condition as text of SQL."""
+        return predicate_sql(self.predicate) if self.predicate is not None else "(everything)"
+
     def _levels(self) -> list[tuple[str, Totals]]:
         return [
             ("segments", self.segments),
@@ -183,7 +192,7 @@ class Explanation:
         lines = [
             f"table    {self.called}",
             f"snapshot {self.snapshot}",
-            f"where    {predicate_sql(self.predicate) if self.predicate is not None else '(everything)'}",
+            f"where    {self.where}",
         ]
         lines += [f"{level:8} {totals.kept:,} of {totals.total:,} to read" for level, totals in self._levels()]
         lines += self._notes()
@@ -214,18 +223,13 @@ class Explanation:
             why.add_row(*(cell.replace("[", r"\[") for cell in cells))
         return Group(f"table    {self.called}", f"snapshot {self.snapshot}", reading, *self._notes(), why)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
-        reading = "".join(
-            f"<tr><td>{level}</td><td>{t.kept:,}</td><td>{t.total:,}</td></tr>" for level, t in self._levels()
-        )
-        why = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows())
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
-        return (
-            f"<p>table <code>{escape(self.called)}</code></p>"
-            f"<p>snapshot <code>{escape(self.snapshot)}</code></p><table><tr><th></th><th>to "
-            f"read</th><th>of</th></tr>{reading}</table>{notes}"
-            f"<table><tr><th>predicate</th><th>index</th><th>reason</th><th>effect</th></tr>{why}</table>"
-        )
+        facts = {"table": self.called, "snapshot": self.snapshot, "where": self.where}
+        levels = [(level, totals.kept, totals.total) for level, totals in self._levels()]
+        return plan_card(facts, levels, self._notes(), self._rows(), self.map)
 
 
 def _effect(vote: Vote) -> str:

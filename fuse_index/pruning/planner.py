@@ -235,7 +235,7 @@ class _Planner:
             for compiled, vote in level.probe_metadata(leaf_probes):
                 tally.add(leaf_probes.leaf, compiled, vote)
                 after = tally.combined()
-                self.trace.add_removed(leaf_probes.leaf, compiled, level.count_removed(before, after))
+                level.note_removed(leaf_probes.leaf, compiled, before, after)
                 before = after
         tally.check_conjunctions()
 
@@ -260,7 +260,7 @@ class _Planner:
                 self.trace.note_not_needed(leaf, compiled)
             elif vote is not None:
                 tally.add(leaf, compiled, vote)
-                self.trace.add_removed(leaf, compiled, level.count_removed(before, tally.combined()))
+                level.note_removed(leaf, compiled, before, tally.combined())
             still_to_ask[leaf] -= 1
             if not still_to_ask[leaf]:
                 best.update(leaf, tally.ballots[leaf])
@@ -290,5 +290,6 @@ class _Planner:
             explain_plan(self.table, segments, blocks, zones, rows, self.trace.to_votes()),
             predicate=self.probes.predicate,
             seconds=seconds,
+            map=self.trace.block_map(self.table.segments().total_blocks, blocks, zones, rows),
         )
         return ScanPlan(self.table, self.probes.predicate, context, blocks, zones, always, rows, explanation)

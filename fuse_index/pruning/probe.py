@@ -28,7 +28,15 @@ from fuse_index.pruning.nulls import NullPresence, complete_ballot, decided_by_e
 from fuse_index.pruning.readable import Note, null_where_unusable, usable_blocks, usable_roll_ups
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
-from fuse_storage import BlockFrame, ColumnStatistics, SegmentFrame, SidecarRows, StoredTable, UnitFrame
+from fuse_storage import (
+    BlockFrame,
+    ColumnStatistics,
+    SegmentFrame,
+    SidecarRows,
+    StoredTable,
+    UnitFrame,
+    ranges_to_indices,
+)
 
 _Mask = npt.NDArray[np.bool_]
 
@@ -203,6 +211,20 @@ class LevelProbe:
         assert self.blocks is not None
         assert compiled.definition is not None
         return self.blocks.sidecars(compiled.definition.key)
+
+    def note_removed(
+        self, leaf: Leaf | Conjunction, compiled: CompiledProbe | None, before: Ballot, after: Ballot
+    ) -> None:
+        """Note what a vote removed; of it, ``count_removed`` tells the numbers."""
+        touched = self._touched_blocks(before.may_match & ~after.may_match)
+        self.context.trace.add_removed(leaf, compiled, self.count_removed(before, after), touched)
+
+    def _touched_blocks(self, gone: _Mask) -> UnitIndices:
+        """The numbers of blocks that lose all or a part: int64, shape (k,). ``gone``: bool, one per unit."""
+        if self.segments is not None:
+            return ranges_to_indices(self.segments.block_offsets[:-1][gone], self.segments.block_counts[gone])
+        assert self.blocks is not None
+        return self.blocks.ordinals[gone if self.level == "block" else self.blocks_of(gone)]
 
     def count_removed(self, before: Ballot, after: Ballot) -> dict[str, int]:
         """Blocks and zones that a vote removed, and single rows of units that are still read.

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
+from fuse_index.display.block_map import BlockMap, map_blocks
 from fuse_index.errors import IndexFault
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.to_sql import predicate_sql
@@ -16,6 +20,10 @@ from fuse_index.pruning.compile import CompiledProbe, PredicateProbes
 from fuse_index.pruning.explanation import Vote
 from fuse_index.pruning.nulls import decided_by_engine
 from fuse_index.reasons import FAULTS, Reason
+from fuse_storage import BlockFrame
+
+_MAX_TAKER = 200
+"""Characters by which the map of blocks says what took them out."""
 
 ENGINE_INDEX_NAME = "null_counts"
 """The name under which the engine's own votes stand: they come from the null counts of every block."""
@@ -39,6 +47,7 @@ class PruningTrace:
     strict: bool = False
     trace_entries: dict[tuple[Leaf | Conjunction, str], TraceEntry] = field(default_factory=dict)
     unasked: str = ""
+    touched: list[tuple[TraceEntry, npt.NDArray[np.int64]]] = field(default_factory=list)
 
     def _entry(self, leaf: Leaf | Conjunction, index: str, kind: str) -> TraceEntry:
         return self.trace_entries.setdefault((leaf, index), TraceEntry(leaf, index, kind))
@@ -50,11 +59,20 @@ class PruningTrace:
             else self._entry(leaf, compiled.index, compiled.kind.name)
         )
 
-    def add_removed(self, leaf: Leaf | Conjunction, compiled: CompiledProbe | None, counts: Mapping[str, int]) -> None:
+    def add_removed(
+        self,
+        leaf: Leaf | Conjunction,
+        compiled: CompiledProbe | None,
+        counts: Mapping[str, int],
+        touched: npt.NDArray[np.int64],
+    ) -> None:
+        """Add what a vote removed. ``touched``: blocks of which it removed all or a part, int64, shape (k,)."""
         entry = self._entry_of(leaf, compiled)
         entry.voted = True
         for what, count in counts.items():
             entry.removed_counts[what] = entry.removed_counts.get(what, 0) + count
+        if len(touched):
+            self.touched.append((entry, touched))
 
     def note(self, leaf: Leaf | Conjunction, compiled: CompiledProbe | None, reason: Reason, detail: str) -> None:
         entry = self._entry_of(leaf, compiled)
@@ -120,6 +138,24 @@ class PruningTrace:
                 zones_removed=entry.removed_counts.get("zones", 0),
                 rows_removed=entry.removed_counts.get("rows", 0),
             )
+
+    def block_map(
+        self, total: int, blocks: BlockFrame, zones: npt.NDArray[np.bool_], rows: Mapping[int, npt.NDArray[np.bool_]]
+    ) -> BlockMap:
+        """Tell what became of each of ``total`` blocks, of which these are left.
+
+        ``zones``: bool, one per zone of ``blocks``, True where it is read. ``rows``: by zone, bool, one per row.
+        """
+        part = np.zeros(len(blocks), np.bool_)
+        if len(blocks):
+            part = ~np.logical_and.reduceat(zones, blocks.zone_offsets[:-1])
+        part[np.searchsorted(blocks.zone_offsets, list(rows), side="right") - 1] = True
+        touched = [(_taker(entry), numbers) for entry, numbers in self.touched]
+        return map_blocks(total, touched, blocks.ordinals, part)
+
+
+def _taker(entry: TraceEntry) -> str:
+    return f"{entry.index}: {predicate_sql(entry.leaf)}"[:_MAX_TAKER]
 
 
 def _no_index_reason(leaf: Leaf) -> tuple[Reason, str]:

@@ -23,6 +23,7 @@ from fuse_storage import (
     NotFound,
     ReplaceBlocks,
     SetSource,
+    Shown,
     SidecarBuilder,
     Snapshot,
     SourceChoice,
@@ -48,13 +49,15 @@ class LeftOutWarning(UserWarning):
     """Columns of a source are none of the table over it, since they cannot be read: ``table.inspect.left_out``."""
 
 
-@dataclass(frozen=True, slots=True)
-class SyncResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class SyncResult(Shown):
     """What a sync did. ``version``: of the source, as it calls it. ``rows``: in the table now.
 
     ``reread``: all files were looked into, since columns changed, or it was asked for. ``snapshot``: the table's, the
     former one if nothing had changed. ``unknown_files``: of a table for votes alone, which it cannot know.
     """
+
+    _shown = "version rows added_files removed_files kept_files reread unknown_files snapshot"
 
     version: SourceVersionId
     added_files: int

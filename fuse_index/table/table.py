@@ -14,6 +14,7 @@ from fuse_index.hot.producer import Producer
 from fuse_index.statements.mixin import StatementsMixin
 from fuse_index.table.arguments import check_public_methods
 from fuse_index.table.former_names import former_method
+from fuse_index.table.inspection.card import table_facts, table_sections
 from fuse_index.table.inspection.inspect import Inspect
 from fuse_index.table.maintenance import Maintenance
 from fuse_index.table.query import QueryMixin
@@ -21,7 +22,15 @@ from fuse_index.table.refs import RefsMixin
 from fuse_index.table.schema.settings import SchemaMixin
 from fuse_index.table.sources import SourcesMixin
 from fuse_index.table.tier import TierMixin
-from fuse_storage import Snapshot, StoredTable
+from fuse_storage import Snapshot, StoredTable, show_card, show_line
+
+_INNER = frozenset(
+    (
+        *("changing", "deleting", "merge_spec", "merging", "overwriting", "updating"),
+        *("context", "engine", "host", "pinned", "row_store", "stored", "with_tail"),
+    )
+)
+"""Names that engines go on with, which are not offered after a dot."""
 
 
 @check_public_methods
@@ -48,7 +57,15 @@ class Table(
     """
 
     def __repr__(self) -> str:
-        return f"Table({self.stored.store.url!r}, branch={self.stored.branch!r}, snapshot={self.snapshot.id!r})"
+        facts = {**table_facts(self), "columns": self.schema.names, "indexes": list(self.snapshot.definitions)}
+        return show_line("Table", facts, self.name or self.stored.store.url)
+
+    def _repr_html_(self) -> str:
+        place = {"table": self.name, "at": self.stored.store.url}
+        return show_card("Table", {**place, **table_facts(self)}, table_sections(self))
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _INNER]
 
     @property
     def inspect(self) -> Inspect:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import fuse_storage as storage
@@ -12,10 +12,11 @@ from fuse_index.table.arguments import check_arguments, check_public_methods
 from fuse_index.table.open import check_url
 from fuse_index.warehouse.creation import CreationMixin
 from fuse_index.warehouse.dropped import DroppedMixin
+from fuse_index.warehouse.handle import SOURCE_INDEXES
 from fuse_index.warehouse.namespaces import NamespacesMixin
 from fuse_index.warehouse.source_indexes import SourceIndexesMixin
 from fuse_index.warehouse.upkeep import UpkeepMixin
-from fuse_storage import CatalogTable
+from fuse_storage import CatalogTable, StorageError, show_card, show_line, value_grid
 
 
 @check_arguments
@@ -66,7 +67,24 @@ class Catalog(CreationMixin, NamespacesMixin, SourceIndexesMixin, DroppedMixin, 
     """
 
     def __repr__(self) -> str:
-        return f"Catalog({self.url!r})"
+        return show_line("Catalog", {}, self.url)
+
+    def _repr_html_(self) -> str:
+        return show_card("Catalog", {"warehouse": self.url}, self._sections())
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in ("context", "host", "warehouse")]
+
+    def _sections(self) -> Iterator[str]:
+        try:
+            state = self.warehouse.state()
+        except StorageError as problem:
+            yield value_grid(["problem"], [[str(problem)]])
+            return
+        named = (each for each in state.tables.values() if each.identifier[:1] != SOURCE_INDEXES)
+        tables = sorted(named, key=lambda each: each.identifier)
+        rows = ([each.name, each.location, each.created] for each in tables)
+        yield value_grid(["table", "location", "created"], rows, len(tables), "Tables", "tables")
 
 
 __all__ = ["Catalog", "CatalogTable", "catalog"]

@@ -7,17 +7,14 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from fuse_index.errors import InputError
-from fuse_index.handle import TableHandle
+from fuse_index.table.inspection.card import TablePart
 from fuse_index.table.upkeep.account import maintenance_table
 from fuse_index.upkeep.due import due_table, due_tasks, upkeep_context
 from fuse_storage import MaintenancePolicy
 
 
-class InspectUpkeep:
+class InspectUpkeep(TablePart):
     """Upkeep that a table is due for, and that was done."""
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
 
     def due(self) -> pa.Table:
         """Tell what upkeep this snapshot is due for, by the policy in its properties, the worst first.

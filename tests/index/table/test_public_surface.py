@@ -25,8 +25,8 @@ INSPECT = """
     snapshots statistics suggest
 """
 MAINTENANCE = "compact rebuild_index recluster refresh_index run tier vacuum verify_index"
-PROPERTIES = "engine inspect maintenance row_store schema snapshot tail version"
-FIELDS = "context host pinned stored with_tail"
+PROPERTIES = "inspect maintenance schema snapshot tail version"
+FIELDS = "name"
 JOBS = "changing deleting merge_spec merging overwriting updating"
 """Beginnings of statements that Spark's executors go on with: inner ones, which are to become functions, too."""
 
