@@ -22,10 +22,11 @@ CARD_STYLE = (
     ".fuse p{margin:.5em 0 .2em}"
     ".fuse table{border-collapse:collapse;margin:.4em 0;font:inherit;font-size:12.5px;color:inherit}"
     ".fuse th,.fuse td{padding:2px 10px 2px 0;text-align:left;vertical-align:top;border:0;background:none;"
-    "overflow-wrap:anywhere;max-width:44em}"
+    "overflow-wrap:break-word;max-width:44em}"
     ".fuse .fuse-grid th{border-bottom:1px solid rgba(127,127,127,.5);font-weight:600}"
+    ".fuse .fuse-grid th{white-space:nowrap}"
     ".fuse .fuse-grid td{border-bottom:1px solid rgba(127,127,127,.2)}"
-    ".fuse .fuse-number{text-align:right;font-variant-numeric:tabular-nums}"
+    ".fuse .fuse-number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}"
     ".fuse .fuse-name{opacity:.7;font-weight:400;white-space:nowrap}"
     ".fuse .fuse-scroll{overflow-x:auto}"
     ".fuse code{font:12px ui-monospace,monospace;color:inherit;background:none;padding:0}"
@@ -104,7 +105,7 @@ def value_grid(
     shown = list(islice(rows, MAX_GRID_ROWS))
     total = len(shown) if total is None else total
     kept = range(min(len(columns), MAX_GRID_COLUMNS))
-    numeric = {at for at in kept if shown and all(isinstance(row[at], int | float | None) for row in shown)}
+    numeric = {at for at in kept if shown and all(isinstance(row[at], int | float | datetime | None) for row in shown)}
     head = "".join(f"<th{_number(at in numeric)}>{escape(value_text(columns[at]))}</th>" for at in kept)
     body = "".join(
         "<tr>"
