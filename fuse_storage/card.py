@@ -99,10 +99,15 @@ def show_card(title: str, facts: Mapping[str, Any], sections: Iterable[str] = ()
 
 
 def value_grid(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], total: int | None = None, title: str = "", more: str = "rows"
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    total: int | None = None,
+    title: str = "",
+    more: str = "rows",
+    limit: int = MAX_GRID_ROWS,
 ) -> str:
     """A table of the first rows and columns. ``total``: how many rows there are, where fewer are given."""
-    shown = list(islice(rows, MAX_GRID_ROWS))
+    shown = list(islice(rows, limit))
     total = len(shown) if total is None else total
     kept = range(min(len(columns), MAX_GRID_COLUMNS))
     numeric = {at for at in kept if shown and all(isinstance(row[at], int | float | datetime | None) for row in shown)}

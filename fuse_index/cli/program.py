@@ -33,6 +33,7 @@ from fuse_index.cli.kinds.new_plugin import plugin_app
 from fuse_index.cli.options import Typed
 from fuse_index.cli.rows import rows_app
 from fuse_index.cli.servers.serve import serve_app
+from fuse_index.cli.servers.ui import ui_app
 from fuse_index.cli.tables import tables_app
 from fuse_index.cli.upkeep.maintain import upkeep_app
 from fuse_index.indexes.plugins import try_plugin
@@ -51,6 +52,7 @@ app.add_typer(foreign_app)
 app.add_typer(clustering_app)
 app.add_typer(upkeep_app)
 app.add_typer(serve_app)
+app.add_typer(ui_app)
 app.add_typer(catalog_app, name="catalog", help="Make, list, rename, drop and bring back the names of a warehouse.")
 app.add_typer(plugins_app, name="plugins")
 app.add_typer(plugin_app, name="plugin")

@@ -17,8 +17,8 @@ from fuse_index.table.former_names import former_method
 from fuse_index.table.inspection.card import table_facts, table_sections
 from fuse_index.table.inspection.inspect import Inspect
 from fuse_index.table.maintenance import Maintenance
-from fuse_index.table.query import QueryMixin
 from fuse_index.table.refs import RefsMixin
+from fuse_index.table.report.mixin import ReportMixin
 from fuse_index.table.schema.settings import SchemaMixin
 from fuse_index.table.sources import SourcesMixin
 from fuse_index.table.tier import TierMixin
@@ -37,7 +37,7 @@ _INNER = frozenset(
 class Table(
     RefsMixin,
     SchemaMixin,
-    QueryMixin,
+    ReportMixin,
     SourcesMixin,
     StatementsMixin,
     ChangesMixin,

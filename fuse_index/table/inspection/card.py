@@ -51,7 +51,7 @@ def table_facts(table: TableHandle) -> Mapping[str, Any]:
 def table_sections(table: TableHandle) -> Iterator[str]:
     """HTML of columns, indexes and commits; a store that fails leaves its sentence."""
     yield _columns(table)
-    for show in (_indexes, _commits):
+    for show in (index_section, _commits):
         try:
             yield show(table)
         except StorageError as problem:
@@ -67,13 +67,14 @@ def _columns(table: TableHandle) -> str:
     return value_grid(["column", "type", "", "comment"], rows, len(rows), "Columns", "columns")
 
 
-def _indexes(table: TableHandle) -> str:
+def index_section(table: TableHandle, title: str = "Indexes") -> str:
+    """The indexes as HTML, with what they cover where that is soon known; empty where there are none."""
     if not table.snapshot.definitions:
         return ""
     if table.snapshot.block_count > MAX_BLOCKS_LOOKED_AT:
         found = load_definitions(table.snapshot, table.host)
         named = [[each.name, each.kind, ", ".join(each.columns)] for each in found]
-        return value_grid(["index", "kind", "columns"], named, len(named), "Indexes", "indexes")
+        return value_grid(["index", "kind", "columns"], named, len(named), title, "indexes")
     rows = [
         [
             row["name"],
@@ -85,7 +86,7 @@ def _indexes(table: TableHandle) -> str:
         ]
         for row in describe_indexes(table.stored, table.host).to_pylist()
     ]
-    return value_grid(["index", "kind", "columns", "blocks", "size", "problem"], rows, len(rows), "Indexes", "indexes")
+    return value_grid(["index", "kind", "columns", "blocks", "size", "problem"], rows, len(rows), title, "indexes")
 
 
 def _commits(table: TableHandle) -> str:

@@ -17,8 +17,8 @@ from fuse_index.table.maintenance import Maintenance
 VERBS = """
     add_column aggregate append apply branch change_type changes clone cluster_by convert count create_index delete
     delete_keys diff drop_branch drop_column drop_index explain export_delta export_iceberg fast_forward head history
-    key_by lookup merge move_column overwrite producer refresh rename_column restore scan search set_comment set_default
-    set_nullable set_properties sync tag to_arrow to_pandas to_polars untag update upsert
+    key_by lookup merge move_column overwrite producer refresh rename_column report restore scan search set_comment
+    set_default set_nullable set_properties sync tag to_arrow to_pandas to_polars untag update upsert
 """
 INSPECT = """
     blocks clustering columns due files index indexes left_out maintenance partitions refs segments

@@ -24,7 +24,7 @@ MAX_LINE, MAX_HTML = 400, 100_000
 
 OWNERS = (fuse.Table, Inspect, Maintenance, Scan, fuse.Catalog)
 PLAIN = {
-    *("None", "int", "str", "bool", "Any", "Self", "list[str]", "dict[str, str]", "Mapping[str, Any]"),
+    *("None", "int", "str", "bool", "Path", "Any", "Self", "list[str]", "dict[str, str]", "Mapping[str, Any]"),
     *("Iterator[pa.RecordBatch]", "Iterator[pa.Table]", "list[Identifier]", "dict[tuple[str, str], Identifier]"),
 }
 """Values of Python, which show themselves."""
