@@ -60,7 +60,18 @@ if TYPE_CHECKING:
         cache_columns,
     )
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    _open = "open_table(place), or catalog(warehouse).load_table(name)"
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            **dict.fromkeys(("open", "load", "load_table", "DeltaTable", "table"), f"a table is opened by {_open}"),
+            **dict.fromkeys(("connect", "load_catalog", "Database"), "a warehouse is opened by catalog(place)"),
+            **dict.fromkeys(("read", "scan", "read_table"), "rows are read by open_table(place).scan(where)"),
+            **dict.fromkeys(("write", "write_table", "append"), "rows are added by open_table(place).append(rows)"),
+            **dict.fromkeys(("create", "new"), "a table is made by create_table(place, columns)"),
+            **dict.fromkeys(("read_csv", "read_parquet"), "files are read by read_files(paths)"),
+        },
+    )
 
 __version__ = "0.1.0"
 

@@ -254,8 +254,7 @@ def missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
         return NotFound(
             TableUrl(store.url)
             + " is a warehouse, and no table: open one by its name, "
-            + Advice.call("catalog", store.url)
-            + ".load_table(…)"
+            + Advice.call(f"catalog({store.url!r}).load_table", ...)
         )
     if other is not None and other.rpartition(".")[2] == "parquet":
         return NotFound(

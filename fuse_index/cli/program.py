@@ -106,6 +106,8 @@ class ShellWords(Words):
         return url
 
     def operation(self, meant: Operation) -> str:
+        if meant.name.endswith(".load_table"):
+            return "WAREHOUSE#NAME"
         options = " ".join(_option(name, value) for name, value in meant.arguments if name)
         if not meant.whole:
             return options

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from fuse_index.after_commit import after_commit
 from fuse_index.changes.changes import ChangesMixin
 from fuse_index.clustering.report import ClusteringMixin
+from fuse_index.errors import InputError
 from fuse_index.export.mixin import ExportMixin
 from fuse_index.hot.producer import Producer
 from fuse_index.statements.mixin import StatementsMixin
@@ -78,6 +80,11 @@ class Table(
         return Maintenance(self)
 
     if not TYPE_CHECKING:  # so that mypy knows what is no longer there
+
+        def __new__(cls, stored: Any = None, *_: Any, **__: Any) -> Table:
+            if isinstance(stored, str | PathLike):
+                raise InputError(f"a table is opened by open_table({str(stored)!r}), and made by create_table")
+            return super().__new__(cls)
 
         def __getattr__(self, name: str) -> Callable[..., Any]:
             return former_method(self, name)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import fuse_storage as storage
+from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context
 from fuse_index.table.arguments import check_arguments, check_public_methods
@@ -65,6 +67,13 @@ class Catalog(CreationMixin, NamespacesMixin, SourceIndexesMixin, DroppedMixin, 
     Each change is made whole or not at all; of two sessions that change one name at once one wins, and the other gets
     the error that it would have got a moment later, or Conflict if another table has the name by now.
     """
+
+    if not TYPE_CHECKING:  # for who takes the class for the function
+
+        def __new__(cls, warehouse: Any = None, *_: Any, **__: Any) -> Catalog:
+            if isinstance(warehouse, str | PathLike):
+                raise InputError(f"a warehouse is opened by catalog({str(warehouse)!r})")
+            return super().__new__(cls)
 
     def __repr__(self) -> str:
         return show_line("Catalog", {}, self.url)

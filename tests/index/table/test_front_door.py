@@ -586,6 +586,7 @@ ARGUMENTS: dict = {
     "overwrite": (ROWS,),
     "rebuild_index": ("i",),
     "rename_column": ("name", "name"),
+    "report": ("page.html",),
     "restore": ("first",),
     "search": ("name", "n1"),
     "set_comment": ("name", "who"),
