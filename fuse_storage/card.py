@@ -148,8 +148,6 @@ def value_text(value: Any, name: str = "") -> str:
         return value.isoformat()
     if isinstance(value, str):
         return _bounded(value)
-    if isinstance(value, Shown):
-        return _bounded(", ".join(f"{value_text(each, key)} {key}" for key, each in value._facts().items()))
     if isinstance(value, Mapping):
         return _bounded(", ".join(f"{value_text(key)}: {value_text(each)}" for key, each in islice(value.items(), 20)))
     if isinstance(value, list | tuple | set | frozenset):

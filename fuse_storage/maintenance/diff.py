@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fuse_storage.card import Shown
+from fuse_storage.card import Shown, bytes_text
 from fuse_storage.commit.schema_evolution import can_widen
 from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.errors import StorageError, TableUrl
@@ -32,6 +32,9 @@ class BlockTotals(Shown):
     blocks: int = 0
     rows: int = 0
     bytes: int = 0
+
+    def __str__(self) -> str:
+        return f"blocks: {self.blocks:,}, rows: {self.rows:,}, {bytes_text(self.bytes)}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
