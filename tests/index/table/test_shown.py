@@ -247,6 +247,16 @@ def test_ipython_shows_rows_of_arrow_as_a_grid_unless_it_was_told_otherwise() ->
         interactive.InteractiveShell.clear_instance()
 
 
+def test_a_notebook_shows_the_sentence_of_an_error_and_the_line_that_led_to_it() -> None:
+    with pytest.raises(fuse.NotFound) as raised:
+        fuse.open_table("memory://shown-nowhere")
+    frames, said = raised.value._render_traceback_()
+
+    assert said == "fuse_storage.errors.NotFound: memory://shown-nowhere is no table: there is nothing; create it first"
+    assert 'fuse.open_table("memory://shown-nowhere")' in frames
+    assert frames.count('File "') == 1
+
+
 def test_names_after_a_dot_are_those_that_people_use(objects: dict[str, Any]) -> None:
     offered = {name for name in dir(objects["Snapshot"]) if not name.startswith("_")}
 
