@@ -21,6 +21,7 @@ from typer.main import get_command
 
 from fuse_index import __version__
 from fuse_index.cli import output
+from fuse_index.cli.accounts.explain import accounts_app
 from fuse_index.cli.catalog import catalog_app
 from fuse_index.cli.clustering import clustering_app
 from fuse_index.cli.columns import columns_app
@@ -44,6 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(tables_app)
+app.add_typer(accounts_app)
 app.add_typer(inspect_app)
 app.add_typer(history_app)
 app.add_typer(columns_app)

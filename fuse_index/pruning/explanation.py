@@ -16,6 +16,8 @@ from fuse_index.display.block_map import BlockMap
 from fuse_index.display.plan_card import plan_card
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.predicate import Predicate
+from fuse_index.pruning.account.stages import NO_STAGES, Stages
+from fuse_index.pruning.account.uses import SearchUse, StatementUse
 from fuse_index.reasons import FAULTS, Reason
 from fuse_storage import BlockFrame, StoredTable, tail_keys
 
@@ -41,6 +43,7 @@ class Vote:
     """What one index did for one leaf of the predicate.
 
     ``rows_removed`` counts single rows of zones that are still read, beside the blocks and zones that are not.
+    ``added``: nobody wrote this condition; the engine, or Spark, has it follow from what was asked.
     """
 
     leaf: str
@@ -51,10 +54,12 @@ class Vote:
     blocks_removed: int = 0
     zones_removed: int = 0
     rows_removed: int = 0
+    added: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "leaf": self.leaf,
+            **({"added": True} if self.added else {}),
             "index": self.index,
             "kind": self.kind,
             "blocks_removed": self.blocks_removed,
@@ -130,6 +135,9 @@ class Explanation:
     table knows; the connector may read others, or fewer. ``left_out``: columns of its source that the table lacks,
     since they cannot be read.
 
+    ``statement``: what a statement does beside reading. ``search``: how a ranked search found its rows.
+    ``stages``: what was asked in each stage of the plan, and what that cost.
+
     ``map``: what became of each block, which is drawn in a notebook.
     """
 
@@ -147,6 +155,9 @@ class Explanation:
     alias: str = ""
     source: SourceUse | None = None
     left_out: tuple[str, ...] = ()
+    statement: StatementUse | None = None
+    search: SearchUse | None = None
+    stages: Stages = NO_STAGES
     map: BlockMap | None = field(default=None, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,10 +168,10 @@ class Explanation:
             "snapshot": self.snapshot,
             "where": None if self.predicate is None else predicate_sql(self.predicate),
             **{level: totals.to_dict() for level, totals in self._levels()},
-            **({} if self.tail is None else {"tail": self.tail.to_dict()}),
-            **({} if self.source is None else {"source": self.source.to_dict()}),
+            **{name: use.to_dict() for name, use in self._uses().items()},
             **({"left_out": list(self.left_out)} if self.left_out else {}),
             "predicates": [vote.to_dict() for vote in self.votes],
+            "stages": [stage.to_dict() for stage in self.stages],
             "seconds": self.seconds,
         }
 
@@ -203,12 +214,16 @@ class Explanation:
             lines.append("  " + "  ".join(padded).rstrip())
         return "\n".join(lines)
 
+    def _uses(self) -> dict[str, TailUse | SourceUse | StatementUse | SearchUse]:
+        uses = {"tail": self.tail, "source": self.source, "change": self.statement, "search": self.search}
+        return {name: use for name, use in uses.items() if use is not None}
+
     def _notes(self) -> list[str]:
-        notes = {"tail": self.tail, "source": self.source, "left out": ", ".join(self.left_out) or None}
-        return [f"{name:8} {note}" for name, note in notes.items() if note is not None]
+        left_out = [f"left out {', '.join(self.left_out)}"] if self.left_out else []
+        return [*(f"{name:8} {use}" for name, use in self._uses().items()), *left_out]
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
-        return [(vote.leaf, vote.index or "-", vote.reason.value, _effect(vote)) for vote in self.votes]
+        return [(_leaf(vote), vote.index or "-", vote.reason.value, _effect(vote)) for vote in self.votes]
 
     def __rich__(self) -> Group:
         from rich.console import Group
@@ -219,7 +234,7 @@ class Explanation:
             reading.add_row(level, f"{totals.kept:,}", f"{totals.total:,}")
         why = Table("predicate", "index", "kind", "reason", "effect")
         for vote in self.votes:
-            cells = (vote.leaf, vote.index, vote.kind, vote.reason.value, _effect(vote))
+            cells = (_leaf(vote), vote.index, vote.kind, vote.reason.value, _effect(vote))
             why.add_row(*(cell.replace("[", r"\[") for cell in cells))
         return Group(f"table    {self.called}", f"snapshot {self.snapshot}", reading, *self._notes(), why)
 
@@ -230,6 +245,10 @@ class Explanation:
         facts = {"table": self.called, "snapshot": self.snapshot, "where": self.where}
         levels = [(level, totals.kept, totals.total) for level, totals in self._levels()]
         return plan_card(facts, levels, self._notes(), self._rows(), self.map)
+
+
+def _leaf(vote: Vote) -> str:
+    return f"{vote.leaf} (added)" if vote.added else vote.leaf
 
 
 def _effect(vote: Vote) -> str:

@@ -63,6 +63,7 @@ from fuse_index.indexes.definition import load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Refusal
 from fuse_index.predicate import Context, Predicate
+from fuse_index.pruning.account.stages import Stages, segments_left
 from fuse_index.pruning.calls.budget import CallBudget, budget_of
 from fuse_index.pruning.compile import IndexSet, PredicateProbes
 from fuse_index.pruning.explanation import Explanation, explain_plan
@@ -197,6 +198,7 @@ class _Planner:
         tally = Tally.begin(self.probes, self.trace, len(segments))
         self._probe_metadata(LevelProbe.of_segments(self._probe_context(), segments), tally)
         living = np.flatnonzero(tally.combined().may_match)
+        self.trace.stages.end("segments", self.table.store, segments_left(segments, living))
 
         blocks = self.table.blocks(living, self._columns())
         tally = tally.cut(np.repeat(living, segments.block_counts[living]), blocks.row_counts)
@@ -204,6 +206,8 @@ class _Planner:
         alive = np.flatnonzero(tally.combined().may_match)
         if len(alive) < len(blocks):
             blocks = blocks.take(alive)
+        left = len(blocks), len(blocks.zone_rows), int(blocks.row_counts.sum())
+        self.trace.stages.end("blocks", self.table.store, left)
 
         owners = np.repeat(np.arange(len(blocks)), np.diff(blocks.zone_offsets))
         tally = tally.cut(alive[owners], blocks.zone_rows)
@@ -214,7 +218,9 @@ class _Planner:
         )
         if level.has_zone_statistics:
             self._probe_metadata(level, tally)
+            self.trace.stages.end("zones", self.table.store, level.count_left(tally.combined()))
         self._probe_payloads(level, tally)
+        self.trace.stages.end("payloads", self.table.store, level.count_left(tally.combined()))
         return self._finish(context, blocks, tally.combined())
 
     def _probe_context(self) -> ProbeContext:
@@ -283,7 +289,6 @@ class _Planner:
                 kept = zones_of_blocks(blocks.zone_offsets, chosen)
                 rows = {place: rows[zone] for place, zone in enumerate(kept.tolist()) if zone in rows}
                 blocks, zones, always = blocks.take(chosen), zones[kept], always[kept]
-        seconds = perf_counter() - self.started
         segments = len(np.unique(np.searchsorted(self.table.segments().block_offsets, blocks.ordinals, side="right")))
         self.trace.note_refusals(self.probes)
         explanation = replace(
@@ -291,5 +296,6 @@ class _Planner:
             predicate=self.probes.predicate,
             seconds=seconds,
             map=self.trace.block_map(self.table.segments().total_blocks, blocks, zones, rows),
+            stages=Stages(self.trace.stages.ended),
         )
         return ScanPlan(self.table, self.probes.predicate, context, blocks, zones, always, rows, explanation)

@@ -95,6 +95,7 @@ class LevelProbe:
         if not len(self.row_counts):
             return
         if not isinstance(leaf_probes.leaf, Conjunction) and (own := self._engine_vote(leaf_probes.leaf)) is not None:
+            self.context.trace.stages.asked += 1
             yield None, own
         for compiled in leaf_probes.probes:
             shown = self._metadata_batch(leaf_probes, compiled)
@@ -155,6 +156,7 @@ class LevelProbe:
     def call_probe(self, leaf_probes: LeafProbes, compiled: CompiledProbe, batch: FrameBatch) -> Ballot | None:
         trace, kind = self.context.trace, compiled.kind
         assert isinstance(kind, Votes)
+        trace.stages.asked += 1
         call = partial(call_probe, kind, compiled.probe, batch)
         answer = (
             call(None)
@@ -225,6 +227,13 @@ class LevelProbe:
             return ranges_to_indices(self.segments.block_offsets[:-1][gone], self.segments.block_counts[gone])
         assert self.blocks is not None
         return self.blocks.ordinals[gone if self.level == "block" else self.blocks_of(gone)]
+
+    def count_left(self, ballot: Ballot) -> tuple[int, int, int]:
+        """Blocks, zones and rows in which the predicate may be true of a row; of zones alone."""
+        zones, rows = ballot.may_match, self.row_counts.copy()
+        for zone in ballot.rows:
+            rows[zone] = ballot.matching_rows(zone, int(rows[zone]))
+        return len(self.blocks_of(zones)), int(zones.sum()), int(rows[zones].sum())
 
     def count_removed(self, before: Ballot, after: Ballot) -> dict[str, int]:
         """Blocks and zones that a vote removed, and single rows of units that are still read.

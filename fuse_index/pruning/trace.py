@@ -15,6 +15,7 @@ from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Leaf, Opaque, Predicate
+from fuse_index.pruning.account.stages import StageLog
 from fuse_index.pruning.choose_leaves import MAX_ASKED_LEAVES, leaf_count
 from fuse_index.pruning.compile import CompiledProbe, PredicateProbes
 from fuse_index.pruning.explanation import Vote
@@ -48,6 +49,8 @@ class PruningTrace:
     trace_entries: dict[tuple[Leaf | Conjunction, str], TraceEntry] = field(default_factory=dict)
     unasked: str = ""
     touched: list[tuple[TraceEntry, npt.NDArray[np.int64]]] = field(default_factory=list)
+    added: frozenset[Leaf] = frozenset()
+    stages: StageLog = field(default_factory=StageLog)
 
     def _entry(self, leaf: Leaf | Conjunction, index: str, kind: str) -> TraceEntry:
         return self.trace_entries.setdefault((leaf, index), TraceEntry(leaf, index, kind))
@@ -69,6 +72,7 @@ class PruningTrace:
         """Add what a vote removed. ``touched``: blocks of which it removed all or a part, int64, shape (k,)."""
         entry = self._entry_of(leaf, compiled)
         entry.voted = True
+        self.stages.votes += 1
         for what, count in counts.items():
             entry.removed_counts[what] = entry.removed_counts.get(what, 0) + count
         if len(touched):
@@ -107,6 +111,8 @@ class PruningTrace:
         if not probes.is_whole:
             count, bound = leaf_count(probes.predicate), MAX_ASKED_LEAVES
             self.unasked = f"of {count:,} terms, more than {bound} are asked about together if they are on one column"
+        asked = set(predicate_leaves(probes.predicate))
+        self.added = frozenset(leaf for more in probes.implied.values() for leaf in more if leaf not in asked)
         mentioned = {about for about, _ in self.trace_entries}
         for leaf_probes in probes.by_leaf.values():
             explained = leaf_probes.leaf in mentioned or bool(leaf_probes.probes)
@@ -137,6 +143,7 @@ class PruningTrace:
                 blocks_removed=entry.removed_counts.get("blocks", 0),
                 zones_removed=entry.removed_counts.get("zones", 0),
                 rows_removed=entry.removed_counts.get("rows", 0),
+                added=entry.leaf in self.added,
             )
 
     def block_map(

@@ -54,6 +54,11 @@ class MemoryBlock:
         return 1
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it takes, about."""
+        return len(self.data) + int(self.summaries.nbytes)
+
+    @property
     def row_counts(self) -> _Numbers:
         """The rows of the block: int64, shape (1,)."""
         return np.array([self.zone_rows.sum()], np.int64)

@@ -8,10 +8,11 @@ out.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +27,14 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Highlights, Probe, Ranks, Refusal
 from fuse_index.indexes.sandbox import PluginFailure, map_concurrently, sandboxed_call
 from fuse_index.predicate import Call, Column, Literal, Predicate, Term
-from fuse_index.pruning.planner import plan_scan
+from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.pruning.readable import has_summary_or_payload, readable_blocks
 from fuse_index.query.checked_answers import checked_bound, checked_ranking, checked_top, total_bounds
-from fuse_index.query.memory_block import index_in_memory
-from fuse_storage import BlockFrame, StoredTable, live_among, unpack_mask
+from fuse_index.query.memory_block import MemoryBlock, index_in_memory
+from fuse_index.query.ranking.rows import ScoredRow, insert_signs, read_scored_rows
+from fuse_storage import BlockFrame, StoredTable, cache_of, live_among, unpack_mask
+
+_logger = logging.getLogger("fuse_index.search")
 
 _T = TypeVar("_T")
 _Mask = npt.NDArray[np.bool_]
@@ -60,15 +64,8 @@ class SearchRequest:
     """Signs before and after what matches in the first column."""
 
 
-class _ScoredRow(NamedTuple):
-    block: int
-    row: int
-    """Its number in the block."""
-    score: float
-
-
 @dataclass(frozen=True)
-class _CompiledRanking:
+class CompiledRanking:
     """One index that ranks what is searched for."""
 
     definition: IndexDefinition
@@ -89,10 +86,19 @@ def ranked_search(table: StoredTable, engine: Engine, request: SearchRequest) ->
 
     Raises DefinitionError where no index ranks such a query, and StorageError.
     """
-    rankings = [_compile_ranking(table, engine, column, request) for column in request.columns]
-    best_rows = _RankedSearch(table, engine, rankings, request.where).best_rows(request.limit)
+    rankings = [compile_ranking(table, engine, column, request) for column in request.columns]
+    search = RankedSearch(table, engine, rankings, request.where)
+    best_rows = search.best_rows(request.limit)
+    if search.built:
+        named = " and ".join(ranking.definition.name for ranking in rankings)
+        _logger.warning(
+            "search of %s: %s has nothing that can be read of %d blocks, which were indexed in memory: refresh it",
+            table.store.url,
+            named,
+            len(search.built),
+        )
     highlighted_names = [request.columns[0].path[0]] if request.highlight else []
-    rows = _read_rows(table, best_rows, list(dict.fromkeys([*request.names, *highlighted_names])))
+    rows = read_scored_rows(table, best_rows, list(dict.fromkeys([*request.names, *highlighted_names])))
     texts = rows.column(highlighted_names[0]).to_pylist() if highlighted_names else []
     scores = pa.array([best.score for best in best_rows], pa.float64())
     rows = rows.select(list(request.names)).append_column(SCORE_COLUMN, scores)
@@ -102,12 +108,12 @@ def ranked_search(table: StoredTable, engine: Engine, request: SearchRequest) ->
     if not isinstance(kind, Highlights):
         raise DefinitionError(f"index kind {kind.name!r} does not highlight: leave highlight= out")
     highlighted = rankings[0].call(
-        lambda: [_insert_signs(text, kind.highlight(probe, text or ""), signs) for text in texts]
+        lambda: [insert_signs(text, kind.highlight(probe, text or ""), signs) for text in texts]
     )
     return rows.append_column(HIGHLIGHT_COLUMN, pa.array(highlighted, pa.string()))
 
 
-def _compile_ranking(table: StoredTable, engine: Engine, column: Column, request: SearchRequest) -> _CompiledRanking:
+def compile_ranking(table: StoredTable, engine: Engine, column: Column, request: SearchRequest) -> CompiledRanking:
     """Find the first index on the column that ranks such a query."""
     refusals = []
     for definition in load_definitions(table.snapshot, engine.host, engine.context):
@@ -124,52 +130,33 @@ def _compile_ranking(table: StoredTable, engine: Engine, column: Column, request
         probe = sandboxed_call(partial(checked_ranking, compile_ranking), _RANKING_TIMEOUT_SECONDS)
         match probe:
             case Probe():
-                return _CompiledRanking(definition, kind, probe)
+                return CompiledRanking(definition, kind, probe)
             case Refusal(_, detail) | PluginFailure(_, detail):
                 refusals.append(f"index {definition.name!r}: {detail}")
     why = "; ".join(refusals) or "there is no index on it that ranks: create one, such as full_text"
     raise DefinitionError(f"column {'.'.join(column.path)!r} cannot be searched: {why}")
 
 
-def _read_rows(table: StoredTable, scored_rows: Sequence[_ScoredRow], names: list[str]) -> pa.Table:
-    """Read these columns of the rows, in the order of the rows."""
-    blocks = table.blocks()
-    tables: list[pa.Table] = []
-    position: dict[tuple[int, int], int] = {}  # of each (block, row) among all rows that are read
-    for block in dict.fromkeys(scored.block for scored in scored_rows):
-        mask = np.zeros(int(blocks.row_counts[block]), np.bool_)
-        mask[[scored.row for scored in scored_rows if scored.block == block]] = True
-        tables.append(table.read_block(blocks, block, names, None, mask))
-        for row in np.flatnonzero(mask).tolist():
-            position[block, row] = len(position)
-    if not tables:
-        whole = table.snapshot.schema.arrow
-        return pa.schema([whole.field(name) for name in names]).empty_table()
-    return pa.concat_tables(tables).take(pa.array([position[scored.block, scored.row] for scored in scored_rows]))
-
-
-def _insert_signs(text: str | None, spans: Sequence[tuple[int, int]], signs: tuple[str, str]) -> str | None:
-    """Put the signs before and after each span of the text, (start, end) in characters."""
-    if text is None:
-        return None
-    parts, last = [], 0
-    for start, end in spans:
-        parts += [text[last:start], signs[0], text[start:end], signs[1]]
-        last = end
-    return "".join([*parts, text[last:]])
-
-
 @dataclass
-class _RankedSearch:
-    """One search: ``batches`` are what each ranking (by number) knows of each block."""
+class RankedSearch:
+    """One search: ``batches`` are what each ranking (by number) knows of each block.
+
+    ``matching``: blocks that may hold a row, ``opened``: those of them whose best rows were looked up, ``unindexed``:
+    those that were indexed in memory, of which ``built`` were not in memory yet. ``plan``: what is read for ``where``.
+    """
 
     table: StoredTable
     engine: Engine
-    rankings: Sequence[_CompiledRanking]
+    rankings: Sequence[CompiledRanking]
     where: Predicate | None
     batches: dict[tuple[int, int], BlockBatch] = field(default_factory=dict)
+    matching: set[int] = field(default_factory=set)
+    opened: set[int] = field(default_factory=set)
+    unindexed: set[int] = field(default_factory=set)
+    built: set[int] = field(default_factory=set)
+    plan: ScanPlan[BlockFrame] | None = None
 
-    def best_rows(self, limit: int) -> list[_ScoredRow]:
+    def best_rows(self, limit: int) -> list[ScoredRow]:
         """Find the best rows, best first; of equals, the first in the table."""
         blocks = self.table.blocks()
         if not len(blocks) or not limit or not self.rankings:
@@ -179,13 +166,16 @@ class _RankedSearch:
         statistics = [self._gather_statistics(number, blocks) for number in range(len(self.rankings))]
         bounds = total_bounds([self._score_bounds(number, known, blocks) for number, known in enumerate(statistics)])
         if self.where is not None:
-            bounds[~plan_scan(self.table, self.where, self.engine).block_mask] = -np.inf
-        best: list[_ScoredRow] = []
+            self.plan = plan_scan(self.table, self.where, self.engine)
+            bounds[~self.plan.block_mask] = -np.inf
+        self.matching = set(np.flatnonzero(bounds > -np.inf).tolist())
+        best: list[ScoredRow] = []
         for block in np.argsort(-bounds, kind="stable").tolist():
             if bounds[block] == -np.inf or (len(best) == limit and best[-1].score > bounds[block]):
                 break
+            self.opened.add(block)
             rows, scores = self._top_of_block(block, statistics, limit, self._matching_rows(blocks, block))
-            best += [_ScoredRow(block, row, score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+            best += [ScoredRow(block, row, score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
             best = sorted(best, key=lambda scored: (-scored.score, scored.block, scored.row))[:limit]
         return best
 
@@ -216,8 +206,16 @@ class _RankedSearch:
 
     def _index_in_memory(self, number: int, blocks: BlockFrame, block: int) -> BlockBatch:
         definition = self.rankings[number].definition
-        self.batches[number, block] = index_in_memory(self.table, blocks, block, definition, self.engine.host)
-        return self.batches[number, block]
+
+        def build() -> MemoryBlock:
+            self.built.add(block)
+            return index_in_memory(self.table, blocks, block, definition, self.engine.host)
+
+        self.unindexed.add(block)
+        key = ("indexed in memory", self.table.store.url, blocks.ids[block], definition.key)
+        indexed = cache_of(self.table.store).get_or_load(key, build, lambda batch: batch.nbytes)
+        self.batches[number, block] = indexed
+        return indexed
 
     def _gather_statistics(self, number: int, blocks: BlockFrame) -> Any:
         """Merge what a ranking's scores depend on, over all blocks."""

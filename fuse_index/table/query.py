@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -14,13 +15,14 @@ from fuse_index.indexes.inputs import resolve_term
 from fuse_index.predicate import Column, Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
+from fuse_index.query.ranking.explain import explain_ranking
 from fuse_index.query.search import SearchRequest, ranked_search
 from fuse_index.sql.parse import parse_aggregate
 from fuse_index.table.read import ReadMixin
 
 
 class QueryMixin(ReadMixin):
-    """The part of ``fuse_index.Table`` that searches, aggregates and explains."""
+    """The part of ``fuse_index.Table`` that searches and aggregates."""
 
     def search(
         self,
@@ -61,15 +63,9 @@ class QueryMixin(ReadMixin):
             >>> table.search("text", "red", limit=1, select=["id"]).column("id").to_pylist()
             [2]
         """
-        self.snapshot.check_rows()
-        if limit < 0:
-            raise InputError(f"limit={limit!r}: give a number of rows")
         names = tuple(self.schema.names) if select is None else self._column_names(select)
-        searched_names = [columns] if isinstance(columns, str) else columns
-        fields = [self.snapshot.schema.find([name], self.context.case_sensitive) for name in searched_names]
-        terms = [Column((field.name,), field.type) for field in fields]
-        request = SearchRequest(terms, query, options, limit, self._predicate(where), names, highlight)
-        return ranked_search(self.stored, self.engine, request)
+        request = self._search_request(columns, query, limit, where, options)
+        return ranked_search(self.stored, self.engine, replace(request, names=names, highlight=highlight))
 
     def aggregate(
         self,
@@ -113,39 +109,16 @@ class QueryMixin(ReadMixin):
         except UnsupportedAggregate as refusal:
             raise InputError(f"{describe_aggregation(plan.request)}: {refusal}") from refusal
 
-    def explain(
-        self, where: str | Predicate | None = None, group_by: Sequence[str] = (), aggregates: Sequence[str] = ()
-    ) -> Explanation:
-        """Tell what ``scan``, or with ``aggregates`` what ``aggregate``, would read, and which index removed how much.
-
-        Args:
-            where: A condition in Spark SQL, or a predicate; by default all rows. It may be one that only Spark can
-                evaluate.
-            group_by: As for ``aggregate``.
-            aggregates: As for ``aggregate``.
-
-        Returns:
-            Counts of segments, blocks, zones, rows and bytes, and the vote of each index, with the reason why it could
-            remove nothing; ``print`` shows it.
-
-        Raises:
-            WhereError: The condition is none.
-            InputError: An aggregate is none.
-            StorageError: The store fails.
-
-        Example:
-            >>> table = fuse.create_table("memory://explain", "id BIGINT", properties={"block_rows": 2})
-            >>> snapshot = table.append([{"id": number} for number in range(6)])
-            >>> explanation = table.explain("id = 3")
-            >>> explanation.blocks
-            Totals(total=3, kept=1)
-            >>> [(vote.index, vote.blocks_removed) for vote in explanation.votes]
-            [('min_max', 2)]
-        """
-        predicate = resolve_predicate(where, self.snapshot, self.engine)
-        if aggregates or group_by:
-            return self._aggregate_plan(group_by, aggregates, predicate, True, False).explanation
-        return self._plan(predicate, True, False).explanation
+    def _search_request(
+        self, columns: str | Sequence[str], query: str, limit: int, where: str | Predicate | None, options: str | None
+    ) -> SearchRequest:
+        self.snapshot.check_rows()
+        if limit < 0:
+            raise InputError(f"limit={limit!r}: give a number of rows")
+        searched_names = [columns] if isinstance(columns, str) else columns
+        fields = [self.snapshot.schema.find([name], self.context.case_sensitive) for name in searched_names]
+        terms = [Column((field.name,), field.type) for field in fields]
+        return SearchRequest(terms, query, options, limit, self._predicate(where), ())
 
     def _aggregate_plan(
         self,
@@ -168,3 +141,26 @@ class QueryMixin(ReadMixin):
             return plan_aggregate(self.stored, aggregation, predicate, self.engine, indexes=indexes, strict=strict)
         except UnsupportedAggregate as refusal:
             raise InputError(f"{describe_aggregation(aggregation)}: {refusal}") from refusal
+
+
+def explain_question(
+    table: QueryMixin, where: str | Predicate | None, group_by: Sequence[str], aggregates: Sequence[str]
+) -> Explanation:
+    """Explain a scan of a table, or an aggregate if there is anything to add up. Raises as ``Table.explain``."""
+    predicate = resolve_predicate(where, table.snapshot, table.engine)
+    if aggregates or group_by:
+        return table._aggregate_plan(group_by, aggregates, predicate, True, False).explanation  # noqa: SLF001
+    return table._plan(predicate, True, False).explanation  # noqa: SLF001
+
+
+def explain_search(
+    table: QueryMixin,
+    columns: str | Sequence[str],
+    query: str,
+    limit: int,
+    where: str | Predicate | None,
+    options: str | None,
+) -> Explanation:
+    """Explain a ranked search of a table. Raises as ``Table.search``."""
+    request = table._search_request(columns, query, limit, where, options)  # noqa: SLF001
+    return explain_ranking(table.stored, table.engine, request)

@@ -13,7 +13,7 @@ from fuse_index.clustering.report import ClusteringMixin
 from fuse_index.errors import InputError
 from fuse_index.export.mixin import ExportMixin
 from fuse_index.hot.producer import Producer
-from fuse_index.statements.mixin import StatementsMixin
+from fuse_index.table.accounts.explain import ExplainedTable
 from fuse_index.table.arguments import check_public_methods
 from fuse_index.table.former_names import former_method
 from fuse_index.table.inspection.card import table_facts, table_sections
@@ -41,7 +41,7 @@ class Table(
     SchemaMixin,
     ReportMixin,
     SourcesMixin,
-    StatementsMixin,
+    ExplainedTable,
     ChangesMixin,
     ClusteringMixin,
     TierMixin,
@@ -54,8 +54,8 @@ class Table(
     handle moves it to the snapshot that the commit made, ``refresh`` to the head. Compaction, clustering and indexes
     are about what is there by then. ``pinned``: it was opened at an older state, and stays there.
 
-    ``table.inspect`` shows metadata, ``table.maintenance`` is upkeep; rows, columns, indexes, branches and tags are
-    here.
+    ``table.inspect`` shows metadata, ``table.maintenance`` is upkeep, and ``table.explain`` says what would be read;
+    rows, columns, indexes, branches and tags are here.
     """
 
     def __repr__(self) -> str:
