@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fuse_index.operations.verify_index import Verification
     from fuse_index.predicate import Context
     from fuse_index.pruning.explanation import Explanation
+    from fuse_index.pruning.switches import indexes_off
     from fuse_index.query.scan import Scan
     from fuse_index.sources.prune import prune_files
     from fuse_index.sources.sync import LeftOutWarning, SyncResult
@@ -117,6 +118,7 @@ __all__ = [
     "cache_columns",
     "catalog",
     "create_table",
+    "indexes_off",
     "open_table",
     "prune_files",
     "read_files",

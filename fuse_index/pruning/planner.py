@@ -59,7 +59,6 @@ from fuse_index.errors import IndexFault
 from fuse_index.expressions.traversal import columns_of, leaf_terms
 from fuse_index.indexes.ballot import TRUE, Ballot
 from fuse_index.indexes.block_batch import UnitIndices, zones_of_blocks
-from fuse_index.indexes.definition import load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Refusal
 from fuse_index.predicate import Context, Predicate
@@ -69,6 +68,7 @@ from fuse_index.pruning.compile import IndexSet, PredicateProbes
 from fuse_index.pruning.explanation import Explanation, explain_plan
 from fuse_index.pruning.payload_probe import probe_payloads
 from fuse_index.pruning.probe import LevelProbe, ProbeContext
+from fuse_index.pruning.switches import Switches
 from fuse_index.pruning.tally import Contradiction, Tally
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
@@ -151,9 +151,9 @@ def plan_scan(
     started = perf_counter()
     if predicate is None or not indexes:
         return full_scan_plan(table, predicate, engine.context)
-    definitions = load_definitions(table.snapshot, engine.host, engine.context)
+    switches = Switches.of(table.snapshot.properties)
     calls = budget_of(table.store.url, table.snapshot.properties, budget)
-    probes = IndexSet(engine, definitions, calls).compile(predicate)
+    probes = IndexSet(engine, switches.definitions(table.snapshot, engine), calls, switches).compile(predicate)
     while True:  # each time without an index more
         try:
             return _Planner(table, probes, PruningTrace(strict), calls, started).run(engine.context)

@@ -27,6 +27,7 @@ _MAX_TAKER = 200
 """Characters by which the map of blocks says what took them out."""
 
 ENGINE_INDEX_NAME = "null_counts"
+_ALWAYS_TOLD = FAULTS | {Reason.DISABLED}
 """The name under which the engine's own votes stand: they come from the null counts of every block."""
 
 
@@ -118,7 +119,7 @@ class PruningTrace:
             explained = leaf_probes.leaf in mentioned or bool(leaf_probes.probes)
             for index_refusal in leaf_probes.refusals:
                 # a kind that is asked about every column need not apologise where another index speaks
-                fault = index_refusal.refusal.reason in FAULTS
+                fault = index_refusal.refusal.reason in _ALWAYS_TOLD
                 if index_refusal.index != index_refusal.kind or fault or not explained:
                     entry = self._entry(leaf_probes.leaf, index_refusal.index, index_refusal.kind)
                     entry.reason, entry.detail = index_refusal.refusal.reason, index_refusal.refusal.detail

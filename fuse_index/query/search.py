@@ -22,13 +22,14 @@ from fuse_index.errors import DefinitionError, IndexFault
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.traversal import column_names, predicate_terms
 from fuse_index.indexes.block_batch import BlockBatch, FrameBatch, ZoneMap
-from fuse_index.indexes.definition import IndexDefinition, load_definitions
+from fuse_index.indexes.definition import IndexDefinition
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Highlights, Probe, Ranks, Refusal
 from fuse_index.indexes.sandbox import PluginFailure, map_concurrently, sandboxed_call
 from fuse_index.predicate import Call, Column, Literal, Predicate, Term
 from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.pruning.readable import has_summary_or_payload, readable_blocks
+from fuse_index.pruning.switches import askable_definitions
 from fuse_index.query.checked_answers import checked_bound, checked_ranking, checked_top, total_bounds
 from fuse_index.query.memory_block import MemoryBlock, index_in_memory
 from fuse_index.query.ranking.rows import ScoredRow, insert_signs, read_scored_rows
@@ -116,7 +117,7 @@ def ranked_search(table: StoredTable, engine: Engine, request: SearchRequest) ->
 def compile_ranking(table: StoredTable, engine: Engine, column: Column, request: SearchRequest) -> CompiledRanking:
     """Find the first index on the column that ranks such a query."""
     refusals = []
-    for definition in load_definitions(table.snapshot, engine.host, engine.context):
+    for definition in askable_definitions(table, engine):
         if not isinstance(definition, IndexDefinition):
             refusals.append(f"index {definition.name!r}: {definition.refusal.detail or definition.refusal.reason}")
             continue

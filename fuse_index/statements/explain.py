@@ -10,7 +10,7 @@ from fuse_index.operations.dml_job import DmlJob
 from fuse_index.pruning.account.uses import StatementUse
 from fuse_index.pruning.explanation import Explanation, explain_plan
 from fuse_index.pruning.planner import ScanPlan, plan_scan
-from fuse_storage import DELETE_MODES, BlockFrame
+from fuse_storage import DELETE_MODES, BlockFrame, Snapshot, is_keyed
 
 _Plans = tuple[ScanPlan[BlockFrame], ScanPlan[BlockFrame]]
 
@@ -18,10 +18,7 @@ _Plans = tuple[ScanPlan[BlockFrame], ScanPlan[BlockFrame]]
 def explain_rewrite(job: DmlJob) -> Explanation:
     """Explain a statement that marks rows, or rewrites blocks in which some change. Raises StorageError."""
     read, dropped = job.plan_blocks()
-    marks = job.table.snapshot.properties.get("delete_mode") == DELETE_MODES[1]
-    writes = "deletion vectors, and rows anew" if marks else "the blocks anew in which rows change"
-    if not len(read.blocks):
-        writes = "no block anew"
+    writes = written_by(job.table.snapshot) if len(read.blocks) else "no block anew"
     every_zone = replace(read, zones=np.ones(len(read.zones), np.bool_), row_masks={})
     return _explain_statement(job.operation, (every_zone, dropped), writes)
 
@@ -35,7 +32,15 @@ def explain_by_key(job: DmlJob, plans: _Plans | None = None) -> Explanation:
         plan = plan_scan(job.table, job.condition.predicate, job.condition.engine)
         nothing = plan.take(np.zeros(0, np.int64))
         plans = (nothing if job.edit is None else plan), nothing
-    return _explain_statement(job.operation, plans, "puts and deletes by key")
+    return _explain_statement(job.operation, plans, written_by(job.table.snapshot))
+
+
+def written_by(snapshot: Snapshot) -> str:
+    """What statements write for rows of a table that change."""
+    if is_keyed(snapshot):
+        return "puts and deletes by key"
+    marks = snapshot.properties.get("delete_mode") == DELETE_MODES[1]
+    return "deletion vectors, and rows anew" if marks else "the blocks anew in which rows change"
 
 
 def _explain_statement(operation: str, plans: _Plans, writes: str) -> Explanation:

@@ -84,6 +84,9 @@ public class Bridge {
     return isCommand(plan) ? null : Dataset$.MODULE$.ofRows((SparkSession) session, plan);
   }
 
+  /** What a DELETE, UPDATE or MERGE would do, of its text: nothing is done. Null for any other text, and for tables of others. */
+  public StatementPlan statement(Object session, String text) throws ParseException { return StatementPlan.of((SparkSession) session, text); }
+
   private static boolean isCommand(LogicalPlan plan) {
     if (plan instanceof Command || plan instanceof ParsedStatement || plan instanceof ExecutableDuringAnalysis || Versions.runsInAnalysis(plan)) return true;
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (isCommand(child)) return true;
@@ -160,5 +163,5 @@ public class Bridge {
 
   public String answers(Object execution) { return AggregateReport.of(((QueryExecution) execution).optimizedPlan()); }
 
-  public String scans(Object execution) { return ScanReport.of(((QueryExecution) execution).executedPlan()); }
+  public String scans(Object execution) { return ScanReport.of(((QueryExecution) execution).executedPlan(), ((QueryExecution) execution).analyzed()); }
 }

@@ -145,13 +145,13 @@ class SnapshotPlanner:
         return estimate_columns(plan.blocks.take(left), request.columns)
 
     def may_prune_by_keys(self, request: questions.JoinKeys) -> list[bool]:
-        table, _, engine = self._decode(request)
+        table, _, engine = self.decode(request)
         terms = [_term_or_none(tree, table, engine.context) for tree in request.keys]
         return [term is not None and may_prune_by_keys(table, term, engine) for term in terms]
 
     def _plan(self, request: questions.ScanQuestion) -> tuple[ScanPlan[BlockFrame], Engine]:
         """What the filters have to read, and the first rows alone where no more are wanted."""
-        table, predicate, engine = self._decode(request)
+        table, predicate, engine = self.decode(request)
         indexes = request.mode == INDEXED_MODE
         plan = plan_scan(table, predicate, engine, indexes=indexes)
         top = decode_top_rows(request.top, table.snapshot.schema, engine.context) if request.top else None
@@ -161,7 +161,7 @@ class SnapshotPlanner:
 
     def answer_aggregate(self, request: questions.AnswerAggregate) -> AggregateReply:
         """What indexes and statistics know of an aggregate; why not, where that is nothing."""
-        table, predicate, engine = self._decode(request)
+        table, predicate, engine = self.decode(request)
         indexes, schema = request.mode == INDEXED_MODE, table.snapshot.schema
         try:
             aggregation, unscaled = decode_aggregation(request.groups, request.aggregates, schema, engine.context)
