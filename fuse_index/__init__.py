@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from fuse_index.ingest.read_files import read_files
     from fuse_index.operations.verify_index import Verification
     from fuse_index.predicate import Context
+    from fuse_index.pruning.calls.switches import indexes_off
     from fuse_index.pruning.explanation import Explanation
-    from fuse_index.pruning.switches import indexes_off
     from fuse_index.query.scan import Scan
+    from fuse_index.signals.counters import Counters
+    from fuse_index.signals.listeners import listen
     from fuse_index.sources.prune import prune_files
     from fuse_index.sources.sync import LeftOutWarning, SyncResult
     from fuse_index.table.open import attach, create_table, open_table, recover_table
@@ -86,6 +88,7 @@ __all__ = [
     "Conflict",
     "Context",
     "Corrupt",
+    "Counters",
     "DefinitionError",
     "Expired",
     "Explanation",
@@ -119,6 +122,7 @@ __all__ = [
     "catalog",
     "create_table",
     "indexes_off",
+    "listen",
     "open_table",
     "prune_files",
     "read_files",

@@ -28,6 +28,8 @@ from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.indexes.sandbox import describe_error
 from fuse_index.predicate import Column, Context
 from fuse_index.reasons import Reason
+from fuse_index.signals.events import IndexFailed
+from fuse_index.signals.listeners import emit
 from fuse_storage import Pack, Sidecar, Snapshot
 
 
@@ -179,8 +181,10 @@ class IndexBuilder:
     def _report_failure(self, verb: str, what: str, error: BaseException) -> None:
         name, kind = self.definition.name, self.kind.name
         told = describe_error(error)
+        failure = f"{verb}() on {what}: {told}"
+        emit(lambda: IndexFailed(table="", index=name, kind=kind, reason=Reason.PLUGIN_ERROR.value, detail=failure))
         if self.strict:
-            raise IndexFault(name, kind, Reason.PLUGIN_ERROR, f"{verb}() on {what}: {told}") from error
+            raise IndexFault(name, kind, Reason.PLUGIN_ERROR, failure) from error
         effect = "which is not rolled up" if verb == "roll_up" else "unindexed for now"
         by = f"index {name!r} (kind {kind!r} of {self.source})"
         warnings.warn(f"{by} failed in {verb}() on {what}, {effect}: {told}", PluginWarning, stacklevel=3)

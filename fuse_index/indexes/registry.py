@@ -27,6 +27,7 @@ from fuse_index.indexes.plugins import (
     instantiate_kind,
     load_plugin,
 )
+from fuse_index.signals.listeners import HOOK, add_listener
 
 _Member = TypeVar("_Member")
 
@@ -97,6 +98,9 @@ class Host:
             return known[2]
         host = cls(plugins)
         cls._discovered = None if host.problems else (plugins, hooks, host)
+        for plugin in host.plugins:
+            if hasattr(plugin.implementation, HOOK):
+                add_listener(plugin.implementation)
         for problem in host.problems:
             warnings.warn(problem, PluginWarning, stacklevel=1)  # of this line, so that Python says it once
         return host

@@ -20,10 +20,10 @@ from fuse_index.indexes.interface import IndexKind, Input, Probe, Refusal, Votes
 from fuse_index.indexes.sandbox import PluginFailure, check_probe, sandboxed_call, trusted_call
 from fuse_index.predicate import And, Call, Column, Leaf, Opaque, Or, Predicate
 from fuse_index.pruning.calls.budget import CallBudget, failure_reason
+from fuse_index.pruning.calls.switches import NO_SWITCHES, Switches
 from fuse_index.pruning.choose_leaves import LeafChoice
 from fuse_index.pruning.combine import best_case_outcomes
 from fuse_index.pruning.nulls import decided_by_engine, strict_function_names, strip_nulls_for_kind
-from fuse_index.pruning.switches import NO_SWITCHES, Switches
 from fuse_index.reasons import Reason
 
 _MAX_TURNED_ROUND = 100

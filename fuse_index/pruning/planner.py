@@ -36,8 +36,8 @@ It holds no ``bob`` in the second, which is believed together with what was said
 ([False, False, True], [False, False, True])
 
 The mask is the first list. Rows of the blocks in the second need no filter; others are filtered again, so that a vote
-that is not sharp costs time and no row. A vote holds three outcomes
-and not the mask's one bit, since the opposite of "may match" would drop blocks of which only some rows match.
+that is not sharp costs time and no row. A vote holds three outcomes and not the mask's one bit, since the opposite of
+"may match" would drop blocks of which only some rows match.
 
 All this is done thrice: of segments, by roll-ups in the segment list; of the blocks of those that are left; and of
 their zones. Whatever an index cannot say leaves things as they were, with a reason; whoever contradicts exact
@@ -63,12 +63,13 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Refusal
 from fuse_index.predicate import Context, Predicate
 from fuse_index.pruning.account.stages import Stages, segments_left
+from fuse_index.pruning.account.tell import tell_plan
 from fuse_index.pruning.calls.budget import CallBudget, budget_of
+from fuse_index.pruning.calls.switches import Switches
 from fuse_index.pruning.compile import IndexSet, PredicateProbes
 from fuse_index.pruning.explanation import Explanation, explain_plan
 from fuse_index.pruning.payload_probe import probe_payloads
 from fuse_index.pruning.probe import LevelProbe, ProbeContext
-from fuse_index.pruning.switches import Switches
 from fuse_index.pruning.tally import Contradiction, Tally
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
@@ -291,11 +292,13 @@ class _Planner:
                 blocks, zones, always = blocks.take(chosen), zones[kept], always[kept]
         segments = len(np.unique(np.searchsorted(self.table.segments().block_offsets, blocks.ordinals, side="right")))
         self.trace.note_refusals(self.probes)
+        told = explain_plan(self.table, segments, blocks, zones, rows, self.trace.to_votes())
         explanation = replace(
-            explain_plan(self.table, segments, blocks, zones, rows, self.trace.to_votes()),
+            told,
             predicate=self.probes.predicate,
-            seconds=seconds,
+            seconds=perf_counter() - self.started,
             map=self.trace.block_map(self.table.segments().total_blocks, blocks, zones, rows),
             stages=Stages(self.trace.stages.ended),
         )
+        tell_plan(self.table, explanation)
         return ScanPlan(self.table, self.probes.predicate, context, blocks, zones, always, rows, explanation)

@@ -40,9 +40,9 @@ from fuse_index.indexes.interface import Answers, Refusal
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Predicate, Term
 from fuse_index.pruning.calls.budget import CallBudget, budget_of, failure_reason
+from fuse_index.pruning.calls.switches import askable_definitions
 from fuse_index.pruning.explanation import Explanation, Totals, Vote, tail_use
 from fuse_index.pruning.planner import PlanMask, ScanPlan, plan_scan
-from fuse_index.pruning.switches import askable_definitions
 from fuse_index.query.aggregate_sources import AggregateSource, IndexSource, SourceResult, StatisticsSource
 from fuse_index.query.scan import Scan
 from fuse_index.reasons import FAULTS, Reason

@@ -27,9 +27,9 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Highlights, Probe, Ranks, Refusal
 from fuse_index.indexes.sandbox import PluginFailure, map_concurrently, sandboxed_call
 from fuse_index.predicate import Call, Column, Literal, Predicate, Term
+from fuse_index.pruning.calls.switches import askable_definitions
 from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.pruning.readable import has_summary_or_payload, readable_blocks
-from fuse_index.pruning.switches import askable_definitions
 from fuse_index.query.checked_answers import checked_bound, checked_ranking, checked_top, total_bounds
 from fuse_index.query.memory_block import MemoryBlock, index_in_memory
 from fuse_index.query.ranking.rows import ScoredRow, insert_signs, read_scored_rows

@@ -19,8 +19,8 @@ from fuse_index.expressions.traversal import leaf_terms, predicate_leaves
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Column, Compare, Literal, Predicate, Term
 from fuse_index.pruning.calls.budget import CallBudget
+from fuse_index.pruning.calls.switches import Switches
 from fuse_index.pruning.compile import IndexSet
-from fuse_index.pruning.switches import Switches
 from fuse_storage import StoredTable
 
 MAX_OVERLAP = 0.5

@@ -18,8 +18,8 @@ from typing import ClassVar, Literal, Protocol
 import msgspec
 
 from fuse_index.errors import FuseIndexError, InputError
+from fuse_index.pruning.calls.switches import indexes_off, split_switches
 from fuse_index.pruning.explanation import Explanation
-from fuse_index.pruning.switches import indexes_off, split_switches
 from fuse_index.spark.native.column_estimates import ColumnEstimate
 from fuse_index.spark.native.lru_cache import LruCache
 from fuse_index.spark.protocol.questions import (

@@ -20,7 +20,7 @@ from fuse_index.indexes.interface import IndexKind, Refusal
 from fuse_index.reasons import Reason
 from fuse_storage import Snapshot, StoredTable
 
-PROPERTY = "indexes_off"
+SWITCH_PROPERTY = "indexes_off"
 """The property of a table that says what is off in every query of it."""
 VARIABLE = "FUSE_INDEX_OFF"
 """The environment variable that says so of this process."""
@@ -69,7 +69,7 @@ class Switches:
         """All that hold now for a table with these properties. Raises InputError for one that switches nothing off."""
         said: dict[str, str] = {}
         for text, by in (
-            (properties.get(PROPERTY), f"the property {PROPERTY}"),
+            (properties.get(SWITCH_PROPERTY), f"the property {SWITCH_PROPERTY}"),
             (os.environ.get(VARIABLE), f"{VARIABLE} in the environment"),
         ):
             if text:
