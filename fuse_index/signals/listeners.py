@@ -9,22 +9,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from contextvars import ContextVar
+from typing import Any
 
 from fuse_index.errors import InputError
 from fuse_index.signals.events import Event
 
 HOOK = "fuse_index_events"
-_L = TypeVar("_L")
 
 _logger = logging.getLogger("fuse_index.events")
 _LISTENERS: dict[int, Callable[[Event], object]] = {}
 """By the identity of what was given."""
 _failed: set[int] = set()
+_UNHEARD: ContextVar[bool] = ContextVar("fuse_index_unheard", default=False)
 
 
 @contextmanager
-def listen(listener: _L) -> Iterator[_L]:
+def listen(listener: Any) -> Iterator[Any]:
     """Tell a listener of what happens in this process to tables and indexes, in all threads.
 
     Args:
@@ -60,8 +61,25 @@ def add_listener(listener: Any) -> None:
     _LISTENERS[id(listener)] = call
 
 
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Tell nobody of what happens within, in this thread: to tables that nobody knows."""
+    token = _UNHEARD.set(True)
+    try:
+        yield
+    finally:
+        _UNHEARD.reset(token)
+
+
+def is_unheard() -> bool:
+    """Whether nobody is to know of what happens here."""
+    return _UNHEARD.get()
+
+
 def is_heard() -> bool:
     """Whether an event would be told to anybody."""
+    if _UNHEARD.get():
+        return False
     return bool(_LISTENERS) or _logger.isEnabledFor(logging.DEBUG)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from fuse_index.signals.accounts import PlanAccount
@@ -54,8 +55,7 @@ def plan_row(plan: LoggedPlan) -> dict[str, Any]:
         if vote.blocks_removed:
             removed[vote.index] = removed.get(vote.index, 0) + vote.blocks_removed
     return {
-        "made": plan.made,
-        "table": told["table"],
+        "made": datetime.fromtimestamp(plan.made, UTC),
         "snapshot": told["snapshot"],
         "where": told["where"],
         "blocks": told["blocks"]["total"],

@@ -17,7 +17,9 @@ from fuse_index.cli.options import (
     VersionOption,
     WhereOption,
     join_repeated,
+    parse_pairs,
     split_names,
+    split_terms,
 )
 from fuse_index.errors import InputError
 from fuse_index.pruning.explanation import Explanation
@@ -52,6 +54,24 @@ def _explain(
     output.stdout_console().print(explanation)
     if stages:
         output.stdout_console().print(str(explanation.stages))
+
+
+@accounts_app.command("what-if")
+def _what_if(
+    table: TableArgument,
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="Which kind of index, such as bloom.")],
+    columns: Annotated[list[str], typer.Option("--columns", "-c", help="Columns or terms, by commas; repeatable.")],
+    where: Annotated[list[str], typer.Option("--where", "-w", help="A condition that is asked; repeatable.")],
+    options: Annotated[
+        list[str] | None, typer.Option("--option", "-o", help="The kind's own, key=value; repeatable.")
+    ] = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Say what an index that is not there would leave out, weigh and cost: it is tried in memory, on a sample."""
+    terms, chosen = split_terms(join_repeated(columns) or ""), parse_pairs(options or [], "--option")
+    rows = open_table(table, branch=branch).explain.what_if(kind, terms, chosen, where)
+    output.print_json(rows.to_pylist()) if as_json else output.print_rows(rows)
 
 
 def _account(table: Table, where: str | None, delete: bool, search: str | None, columns: list[str]) -> Explanation:

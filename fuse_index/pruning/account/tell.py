@@ -5,14 +5,14 @@ from __future__ import annotations
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.reasons import FAULTS
 from fuse_index.signals.events import IndexFailed, PlanMade
-from fuse_index.signals.listeners import emit, is_heard
+from fuse_index.signals.listeners import emit, is_heard, is_unheard
 from fuse_index.signals.plans import LOG_PROPERTY, log_plan
 from fuse_storage import MeteredStore, StoredTable
 
 
 def tell_plan(table: StoredTable, told: Explanation) -> None:
     """Log a plan and tell listeners of it, and of each index that failed. Accounts that nobody acts on are not told."""
-    if isinstance(table.store, MeteredStore):
+    if isinstance(table.store, MeteredStore) or is_unheard():
         return
     if table.snapshot.properties.get(LOG_PROPERTY) != "off":
         log_plan(told)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 import fuse_storage as storage
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import predicate_leaves
@@ -13,12 +15,13 @@ from fuse_index.operations.merge_clauses import MergeClauseSpec
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.statements.jobs import merge_job, read_source
-from fuse_index.statements.mixin import StatementsMixin
+from fuse_index.table.accounts.sample import SampledTable
+from fuse_index.table.accounts.what_if import suggest_for, try_index
 from fuse_index.table.arguments import check_arguments, check_public_methods
-from fuse_index.table.query import QueryMixin, explain_question, explain_search
+from fuse_index.table.query import explain_question, explain_search
 
 
-class ExplainedTable(QueryMixin, StatementsMixin):
+class ExplainedTable(SampledTable):
     """The part of ``fuse_index.Table`` that says beforehand what it would do."""
 
     @property
@@ -32,8 +35,7 @@ class ExplainedTable(QueryMixin, StatementsMixin):
 class Explain:
     """Accounts of questions and statements that are not done: ``table.explain``.
 
-    Called, it tells of ``scan`` and ``aggregate``; its methods are called as those of ``Table`` that they are named
-    after. Each plan is made anew, and its ``stages`` count requests.
+    Called, it tells of ``scan`` and ``aggregate``; its methods take what those of ``Table`` take. Requests are counted.
     """
 
     table: ExplainedTable
@@ -225,6 +227,70 @@ class Explain:
         }
         votes = tuple(replace(vote, added=vote.leaf not in own) for vote in explanation.votes)
         return replace(explanation, votes=votes)
+
+    def what_if(
+        self,
+        kind: str,
+        columns: Sequence[str],
+        options: Mapping[str, Any] | None = None,
+        where: Sequence[str] = (),
+    ) -> pa.Table:
+        """Tell what an index that is not there would leave out: it is built in memory, on a sample of blocks.
+
+        The sample is of blocks that the conditions read today, so that what is there counts.
+
+        Args:
+            kind: As for ``create_index``.
+            columns: As for ``create_index``.
+            options: Of the kind.
+            where: Conditions; by default those of late of this table in this process (``table.inspect.plans()``).
+
+        Returns:
+            A row for each condition: ``where``, ``blocks_now`` and, estimated, ``blocks_then``, that are read; of the
+            sample, ``sampled`` blocks and those ``left``; ``reason`` and ``detail`` of the index's best vote; and the
+            same in each row, ``bytes`` and ``seconds`` of processor time that it would take of all blocks.
+
+        Raises:
+            DefinitionError: There is no such kind, or it refuses the columns or options.
+            WhereError: A condition is none.
+            InputError: No condition is given or known.
+            BuildError: The kind failed on every block.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://what-if", "id BIGINT", properties={"block_rows": 10})
+            >>> snapshot = table.append([{"id": number * 7 % 100} for number in range(100)])
+            >>> told = table.explain.what_if("bloom", ["id"], where=["id = 3"])
+            >>> told.select(["blocks_now", "blocks_then"]).to_pylist()
+            [{'blocks_now': 10, 'blocks_then': 1}]
+        """
+        return try_index(self.table, kind, columns, options or {}, where)
+
+    def suggest(self, queries: Sequence[str] = ()) -> pa.Table:
+        """Rank indexes by what they would leave out for queries: each is built in memory, on a sample of blocks.
+
+        All kinds that are installed are tried, with their default options, on what conditions compare.
+
+        Args:
+            queries: Conditions; by default those of late of this table in this process (``table.inspect.plans()``).
+
+        Returns:
+            A row for each index, the best first: ``kind``, ``columns``, ``source`` (who brings the kind), ``queries``
+            (how many conditions it could be asked about), ``blocks_now`` and ``blocks_then`` of these together,
+            ``bytes`` and ``seconds`` as for ``what_if``, and ``problem`` of a kind that refused.
+
+        Raises:
+            WhereError: A condition is none.
+            InputError: No condition is given or known.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://suggest", "id BIGINT", properties={"block_rows": 10})
+            >>> snapshot = table.append([{"id": number * 7 % 100} for number in range(100)])
+            >>> table.explain.suggest(["id = 3"]).select(["kind", "columns", "blocks_then"]).to_pylist()[0]
+            {'kind': 'bloom', 'columns': ['id'], 'blocks_then': 1}
+        """
+        return suggest_for(self.table, queries)
 
     def _metered(self) -> ExplainedTable:
         """The table, as it counts its requests from now on."""

@@ -44,6 +44,7 @@ UNCHECKED = {
     "prune_files": {"table", "source"},
     "catalog": {"url"},
     "create_table": {"url", "schema"},
+    "listen": {"listener"},
     "open_table": {"url"},
     "read_files": {"paths", "schema"},
     "recover_table": {"url"},

@@ -22,10 +22,10 @@ VERBS = """
     set_default set_nullable set_properties sync tag to_arrow to_pandas to_polars untag update upsert
 """
 INSPECT = """
-    blocks clustering columns due files index indexes left_out maintenance partitions refs segments
+    blocks clustering columns due files index indexes left_out maintenance partitions plans refs segments
     snapshots statistics suggest
 """
-EXPLAIN = "delete merge overwrite search update"
+EXPLAIN = "delete merge overwrite search suggest update what_if"
 MAINTENANCE = "compact rebuild_index recluster refresh_index run tier vacuum verify_index"
 PROPERTIES = "explain inspect maintenance schema snapshot tail version"
 FIELDS = "name"
