@@ -12,7 +12,7 @@ from fuse_index.reasons import Reason
 from fuse_index.spark.explanations import explain_query
 from tests.spark.executed import job_count
 
-SOURCE = "(VALUES (17, 'a'), (41, 'b'), (99, 'c')) AS s(id, name)"
+SOURCE = "(SELECT * FROM VALUES (17, 'a'), (41, 'b'), (99, 'c') AS v(id, name)) AS s"
 STATEMENTS = {
     "delete": ("DELETE FROM $T WHERE id IN (17, 41)", {1, 4}),
     "delete of blocks": ("DELETE FROM $T WHERE id >= 25", {2}),
@@ -88,3 +88,34 @@ def test_spark_s_own_explain_names_the_table_and_no_class(sql_spark: SparkSessio
 
     assert "fuse_index.spark.java" not in text
     assert f"fuse update {tmp_path}/t" in text
+
+
+def test_a_session_switches_indexes_off(sql_spark: SparkSession, tmp_path: Path) -> None:
+    make_table(tmp_path)
+    query = f"SELECT * FROM fuse.`{tmp_path}/t` WHERE id = 17"
+    sql_spark.conf.set("spark.fuse.index.off", "kind:min_max")
+    try:
+        told = fuse_spark.explain(sql_spark.sql(query))
+        rows = sql_spark.sql(query).collect()
+    finally:
+        sql_spark.conf.unset("spark.fuse.index.off")
+
+    assert isinstance(told, Explanation)
+    assert (told.blocks.kept, len(rows)) == (6, 1)
+    assert "switched off by the setting spark.fuse.index.off" in {vote.detail for vote in told.votes}
+    assert fuse_spark.explain(sql_spark.sql(query)).blocks.kept == 1  # type: ignore[union-attr]
+
+
+def test_indexes_are_tried_by_calls(sql_spark: SparkSession, tmp_path: Path) -> None:
+    make_table(tmp_path)
+
+    tried = sql_spark.sql(
+        f"CALL fuse.system.what_if(table => '{tmp_path}/t', kind => 'bloom', columns => array('name'), "
+        f"where => array(\"name = 'nowhere'\"))"
+    ).collect()
+    suggested = sql_spark.sql(
+        f"CALL fuse.system.suggest_for(table => '{tmp_path}/t', queries => array(\"name = 'nowhere'\"))"
+    ).collect()
+
+    assert len(tried) == 1
+    assert suggested[0]["kind"] == "bloom"
