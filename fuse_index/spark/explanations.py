@@ -18,6 +18,7 @@ from fuse_index.reasons import Reason
 from fuse_index.spark.accounts.statements import explain_condition, explain_rows, mark_added
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.placement import is_connect
+from fuse_index.spark.protocol.requests import ChangeRowsRequest, decode_request
 from fuse_index.spark.session import find_native_session
 
 
@@ -97,7 +98,8 @@ def explain_query(spark: SparkSession, text: str) -> Explanation | Explanations:
 def _explain_statement(statement: Any, spark: SparkSession) -> Explanation | Explanations:
     """What a statement would read: by its condition where Python does it, else by the query of its rows."""
     request, awaited = statement.described()
-    asked = json.loads(request)
+    asked = decode_request(request)
+    assert isinstance(asked, ChangeRowsRequest), "so RowStatement.java writes it"
     if (told := explain_condition(spark, asked)) is not None:
         return told
     scans = explain(DataFrame(statement.rows(), spark))

@@ -211,7 +211,7 @@ class SnapshotPlanner:
             raise SchemaError(f"the schema of {url} has changed since this DataFrame was made: read the table again")
         return RefreshReply(head.snapshot.id, self.register_state(head))
 
-    def _decode(self, request: questions.ScanQuestion) -> tuple[StoredTable, Predicate | None, Engine]:
+    def decode(self, request: questions.ScanQuestion) -> tuple[StoredTable, Predicate | None, Engine]:
         """The snapshot that a request is about, its filters, and what decides what they mean."""
         table = self._table(request.url, request.snapshot)
         filters, context = request.filters, request.context

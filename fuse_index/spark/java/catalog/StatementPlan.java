@@ -46,7 +46,7 @@ public class StatementPlan {
   public String[] described() {
     List<String> awaited = new ArrayList<String>();
     if (keys != null && !keys.areAtHand()) for (String key : keys.conditions()) awaited.add(new Json().text(key).toString());
-    return new String[] {write.statement.request(write.condition).close('}').toString(), Json.list(awaited)};
+    return new String[] {write.statement.request(write.condition).key("rows").text("").close('}').toString(), Json.list(awaited)};
   }
 
   /** The rows that it would change or add, told the keys of a MERGE's source where they are at hand. */
