@@ -29,6 +29,7 @@ from fuse_index.indexes.interface import Answers, Probe, Refusal, RollsUp, Votes
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, check_probe, sandboxed_call
 from fuse_index.operations.sample_predicates import generate_predicates
+from fuse_index.operations.unindexed import build_failure
 from fuse_index.predicate import And, Column, Context, Leaf
 from fuse_index.pruning.calls.call_probe import call_probe
 from fuse_index.pruning.nulls import (
@@ -100,7 +101,8 @@ def check_index(
     frame = table.blocks()
     sidecars = frame.sidecars(definition.key)
     if sidecars is None:
-        return Verification(definition.name, 0, 0, 0)
+        failure = build_failure(table, IndexBuilder.for_definition(definition, host, strict=True))
+        return Verification(definition.name, 0, 0, 0, () if failure is None else (f"{_KIND_FAILS}{failure}",))
     problems, payloads = [sidecars.error] if sidecars.error else [], 0
     for pack, members in sidecars.packs():
         payloads += len(members)

@@ -18,6 +18,7 @@ from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import UNKNOWN, Ballot
 from fuse_index.indexes.block_batch import FrameBatch, UnitIndices
+from fuse_index.indexes.builder import BUILD_FAILURES
 from fuse_index.indexes.interface import Input, RollsUp, Votes
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Leaf, Opaque, Term
@@ -25,7 +26,7 @@ from fuse_index.pruning.calls.budget import CallBudget, failure_reason
 from fuse_index.pruning.calls.call_probe import call_probe
 from fuse_index.pruning.compile import CompiledProbe, LeafProbes, PredicateProbes
 from fuse_index.pruning.nulls import NullPresence, complete_ballot, decided_by_engine, engine_vote, is_null_test
-from fuse_index.pruning.readable import Note, null_where_unusable, usable_blocks, usable_roll_ups
+from fuse_index.pruning.readable import REFRESH, Note, null_where_unusable, usable_blocks, usable_roll_ups
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
 from fuse_storage import (
@@ -123,9 +124,8 @@ class LevelProbe:
             if sidecars is None:
                 self.note_not_indexed(leaf_probes, compiled)
                 return None
-            usable = usable_blocks(
-                sidecars, compiled.kind, np.arange(len(self.blocks)), self.noting(leaf_probes, compiled)
-            )
+            noting, every = self.noting(leaf_probes, compiled), np.arange(len(self.blocks))
+            usable = usable_blocks(sidecars, compiled.kind, every, noting, remedy_of(compiled))
             return FrameBatch.from_units(self.blocks, fields, null_where_unusable(sidecars.summaries, usable)), usable
         return None
 
@@ -148,7 +148,7 @@ class LevelProbe:
 
     def note_not_indexed(self, leaf_probes: LeafProbes, compiled: CompiledProbe) -> None:
         self.context.trace.note(
-            leaf_probes.leaf, compiled, Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index"
+            leaf_probes.leaf, compiled, Reason.BLOCK_NOT_INDEXED, f"no block is indexed: {remedy_of(compiled)}"
         )
 
     # --- asking and settling ----------------------------------------------------------------------------------
@@ -257,6 +257,12 @@ class LevelProbe:
         had = np.logical_or.reduceat(before.may_match, starts)
         has = np.logical_or.reduceat(after.may_match, starts)
         return {"zones": int(gone.sum()), "blocks": int((had & ~has).sum()), "rows": rows}
+
+
+def remedy_of(compiled: CompiledProbe) -> str:
+    """What to do where an index lacks blocks: to refresh it does not help where its kind just failed to build it."""
+    failure = None if compiled.definition is None else BUILD_FAILURES.find(compiled.definition.key)
+    return REFRESH if failure is None else f"its kind failed in {failure}; repair the kind"
 
 
 def _to_numpy(array: pa.Array) -> npt.NDArray[np.float64]:

@@ -27,6 +27,7 @@ _MAX_TAKER = 200
 """Characters by which the map of blocks says what took them out."""
 
 ENGINE_INDEX_NAME = "null_counts"
+_OF_SOME_BLOCKS = (Reason.NOT_NEEDED, Reason.USED_NO_GAIN)
 _ALWAYS_TOLD = FAULTS | {Reason.DISABLED}
 """The name under which the engine's own votes stand: they come from the null counts of every block."""
 
@@ -80,6 +81,8 @@ class PruningTrace:
             self.touched.append((entry, touched))
 
     def note(self, leaf: Leaf | Conjunction, compiled: CompiledProbe | None, reason: Reason, detail: str) -> None:
+        if self.strict and compiled is not None and reason in FAULTS:
+            raise IndexFault(compiled.index, compiled.kind.name, reason, detail)
         entry = self._entry_of(leaf, compiled)
         entry.reason, entry.detail = reason, detail
 
@@ -119,10 +122,13 @@ class PruningTrace:
             explained = leaf_probes.leaf in mentioned or bool(leaf_probes.probes)
             for index_refusal in leaf_probes.refusals:
                 # a kind that is asked about every column need not apologise where another index speaks
-                fault = index_refusal.refusal.reason in _ALWAYS_TOLD
+                refusal = index_refusal.refusal
+                if self.strict and refusal.reason in FAULTS:
+                    raise IndexFault(index_refusal.index, index_refusal.kind, refusal.reason, refusal.detail)
+                fault = refusal.reason in _ALWAYS_TOLD
                 if index_refusal.index != index_refusal.kind or fault or not explained:
                     entry = self._entry(leaf_probes.leaf, index_refusal.index, index_refusal.kind)
-                    entry.reason, entry.detail = index_refusal.refusal.reason, index_refusal.refusal.detail
+                    entry.reason, entry.detail = refusal.reason, refusal.detail
                     explained = True
             if not explained and not isinstance(leaf_probes.leaf, Conjunction):
                 entry = self._entry(leaf_probes.leaf, "", "")
@@ -133,7 +139,7 @@ class PruningTrace:
             yield Vote("(all other terms)", "", "", Reason.TOO_MANY_TERMS, self.unasked)
         for entry in self.trace_entries.values():
             gain = any(entry.removed_counts.values())
-            reason = entry.reason if entry.reason and not (gain and entry.reason is Reason.NOT_NEEDED) else None
+            reason = entry.reason if entry.reason and not (gain and entry.reason in _OF_SOME_BLOCKS) else None
             plain = Reason.USED if gain else Reason.USED_NO_GAIN
             yield Vote(
                 leaf=predicate_sql(entry.leaf),
