@@ -27,6 +27,7 @@ JAVA_ROOMS = (
     "write",
     "aggregate",
     "driver",
+    "sources",
     "read",
     "files",
     "rpc",

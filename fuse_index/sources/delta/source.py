@@ -96,6 +96,8 @@ class DeltaSource:
         except ImportError as missing:
             raise InputError(f"a Delta table is read through the package deltalake: {missing}") from missing
         options = {name: value for name, value in self.options.items() if name != SHARED_PLACES_OPTION}
+        if any(value.startswith("http://") for name, value in options.items() if name.lower().endswith("endpoint")):
+            options.setdefault("allow_http", "true")  # as stores do; deltalake wants to be told
         try:
             return DeltaTable(self.url, version=version, storage_options=options or None)
         except TableNotFoundError as missing:

@@ -8,6 +8,7 @@ import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.foreign.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
+import fuse_index.spark.java.sources.*;
 import fuse_index.spark.java.rules.*;
 import fuse_index.spark.java.server.*;
 import fuse_index.spark.java.write.*;
@@ -128,11 +129,15 @@ public class Bridge {
       ((IndexedScanStrategy) strategy).indexes.renew();
       return;
     }
+    Releases.tell();
     SourceIndexes indexes = new SourceIndexes(callbackKey);
     strategies.add(new IndexedScanStrategy((SparkSession) session, indexes));
     methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
     BroadcastKeysRule.install((SparkSession) session, indexes);
   }
+
+  /** Which connectors are there whose scans may ask indexes, as JSON. */
+  public String connectors() { return Releases.describe(); }
 
   /** The format of the one source that a query reads by a connector that is known, and where it is; null if there is none such. */
   public String[] source(Object query) {

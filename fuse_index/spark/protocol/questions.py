@@ -50,7 +50,7 @@ class ScanQuestion(SnapshotQuestion, frozen=True, kw_only=True):
     off: str = ""
     """Indexes that are not asked, by commas, as the session's setting ``spark.fuse.index.off`` has them."""
     top: Mapping[str, Any] | None = None
-    """The first rows that are wanted, as ``TopRule.java`` writes it; None: all."""
+    """The first rows that are wanted, as ``OrderedLimit.java`` writes it; None: all."""
 
     def plan_key(self) -> str:
         """What two questions have in common whose plans are the same."""

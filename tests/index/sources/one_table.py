@@ -21,14 +21,18 @@ from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.typedef import Record
 
 
+def _url(place: Path | str) -> str:
+    return place if isinstance(place, str) and "://" in place else f"file://{place}"
+
+
 class OneTable(MetastoreCatalog):
     """A catalogue of one table, in the memory of a test."""
 
     table: Table | None = None
 
-    def create(self, place: Path, schema: pa.Schema, partition_by: str | None = None, **properties: str) -> Table:
+    def create(self, place: Path | str, schema: pa.Schema, partition_by: str | None = None, **properties: str) -> Table:
         converted = self._convert_schema_if_needed(schema)
-        staged = self._create_staged_table("db.t", converted, f"file://{place}", properties=properties)
+        staged = self._create_staged_table("db.t", converted, _url(place), properties=properties)
         self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
         made = self._at(staged.metadata_location)
         if partition_by is not None:
@@ -37,7 +41,7 @@ class OneTable(MetastoreCatalog):
         return made
 
     def _at(self, location: str) -> Table:
-        io = load_file_io({}, location)
+        io = load_file_io(self.properties, location)
         metadata = FromInputFile.table_metadata(io.new_input(location))
         self.table = Table(("db", "t"), metadata, location, io, self)
         return self.table

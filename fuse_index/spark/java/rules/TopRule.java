@@ -3,18 +3,12 @@ package fuse_index.spark.java.rules;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
-import org.apache.spark.sql.catalyst.expressions.Descending$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
-import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 
 /**
@@ -32,20 +26,10 @@ public class TopRule<P extends TreeNode<?>> extends SafeRule<P> {
 
   /** The limit, over a scan that knows of it; null if nothing changes. */
   private static LogicalPlan limited(GlobalLimit limit) {
-    LogicalPlan local = limit.child() instanceof Offset ? ((Offset) limit.child()).child() : limit.child();
-    if (!(local instanceof LocalLimit) || !(((LocalLimit) local).limitExpr() instanceof Literal)) return null;
-    int count = ((Integer) ((Literal) ((LocalLimit) local).limitExpr()).value()).intValue();
-    LogicalPlan rows = ((LocalLimit) local).child();
-    LogicalPlan sorted = rows; // below columns that were only to sort by
-    while (sorted instanceof Project) sorted = ((Project) sorted).child();
-    SortOrder order = null;
-    if (sorted instanceof Sort) {
-      if (!((Sort) sorted).global()) return null;
-      order = (SortOrder) ((Sort) sorted).order().head();
-      rows = ((Sort) sorted).child();
-    }
-    LogicalPlan told = tell(rows, order, order == null ? null : order.child(), count);
-    return told == null ? null : Trees.replace(limit, rows, told);
+    OrderedLimit wanted = OrderedLimit.of(limit);
+    if (wanted == null) return null;
+    LogicalPlan told = tell(wanted.rows, wanted.order, wanted.order == null ? null : wanted.order.child(), wanted.count);
+    return told == null ? null : Trees.replace(limit, wanted.rows, told);
   }
 
   /** `rows` over a scan that knows how many are wanted; `key` is what they are ordered by in terms of this plan's columns. */
@@ -58,7 +42,7 @@ public class TopRule<P extends TreeNode<?>> extends SafeRule<P> {
     if (rows instanceof Filter && !knows(FuseScan.below(((Filter) rows).child()), ((Filter) rows).condition())) return null;
     if (!(rows instanceof Filter) && !(rows instanceof Project)) return null;
     LogicalPlan child = Trees.child(rows);
-    Expression below = rows instanceof Project && key != null ? origin((Project) rows, key) : key;
+    Expression below = rows instanceof Project && key != null ? OrderedLimit.below((Project) rows, key) : key;
     if (key != null && below == null) return null;
     LogicalPlan told = tell(child, order, below, count);
     return told == null ? null : Trees.replace(rows, child, told);
@@ -75,16 +59,7 @@ public class TopRule<P extends TreeNode<?>> extends SafeRule<P> {
     return true;
   }
 
-  /** What rows are ordered by in terms of the columns below a projection; null if it is made by chance. */
-  private static Expression origin(Project project, Expression key) {
-    Expression origin = Trees.inline(project, key);
-    return origin.deterministic() ? origin : null;
-  }
-
   private static String top(FuseScan scan, SortOrder order, Expression key, int count) {
-    Json json = new Json().open('{').key("limit").json(String.valueOf(count)).key("by");
-    if (order == null) return json.json("null").close('}').toString();
-    return json.json(ExpressionJson.ofOne(key, scan.snapshot.columns())).key("descending").bool(order.direction() == Descending$.MODULE$)
-        .key("nulls_first").bool(order.nullOrdering() == NullsFirst$.MODULE$).close('}').toString();
+    return OrderedLimit.question(order, key, count, scan.snapshot.columns()).close('}').toString();
   }
 }

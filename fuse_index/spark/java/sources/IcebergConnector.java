@@ -1,8 +1,9 @@
-package fuse_index.spark.java.foreign;
+package fuse_index.spark.java.sources;
 
 import fuse_index.spark.java.catalyst.*;
 import java.lang.reflect.Constructor;
 import java.util.*;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
@@ -69,15 +70,27 @@ public class IcebergConnector extends Connector {
 
   public boolean reads(SparkPlan node) { return node instanceof BatchScanExec && ((BatchScanExec) node).scan() == relation.scan(); }
 
+  public void list(SparkPlan scan, FileVotes files) throws Exception {
+    for (Object group : groups(scan)) {
+      for (Object partition : partitions(group)) for (Object task : tasks(partition)) IcebergTasks.add(task, files);
+    }
+  }
+
+  /** What the tasks of Spark read. */
+  private static List<?> groups(SparkPlan scan) throws ReflectiveOperationException {
+    RDD<?> rdd = source(((BatchScanExec) scan).inputRDD(), DataSourceRDD.class);
+    return rdd == null ? Collections.emptyList() : ScalaLists.toJava((scala.collection.Seq<?>) Reflection.get(rdd, "inputPartitions"));
+  }
+
+  public boolean tellsDeletedRows() { return Releases.isTested("iceberg"); }
+
+  public Configuration hadoop() { return null; }
+
   public void leaveOut(SparkPlan scan, FileVotes votes, boolean mayCut) throws Exception {
     RDD<?> rdd = source(((BatchScanExec) scan).inputRDD(), DataSourceRDD.class);
     if (rdd == null) return;
-    scala.collection.Seq<?> all = (scala.collection.Seq<?>) Reflection.get(rdd, "inputPartitions");
-    for (Object group : ScalaLists.toJava(all)) {
-      for (Object partition : partitions(group)) for (Object task : tasks(partition)) IcebergTasks.add(task, votes);
-    }
     List<Object> groups = new ArrayList<Object>();
-    for (Object group : ScalaLists.toJava(all)) {
+    for (Object group : groups(scan)) {
       boolean any = false;
       for (Object partition : partitions(group)) any |= keepsAny(partition, votes, mayCut);
       if (any || isPartitioned()) groups.add(group);

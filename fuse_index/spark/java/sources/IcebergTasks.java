@@ -1,4 +1,4 @@
-package fuse_index.spark.java.foreign;
+package fuse_index.spark.java.sources;
 
 import fuse_index.spark.java.catalyst.*;
 import java.util.*;
@@ -10,7 +10,8 @@ public class IcebergTasks {
   public static void add(Object task, FileVotes votes) throws ReflectiveOperationException {
     if (whole(task) == null) return;
     Object file = Reflection.call(task, "file");
-    votes.add((String) Reflection.call(file, "location"), number(file, "fileSizeInBytes"), -1L);
+    boolean isWhole = ((Collection<?>) Reflection.call(whole(task), "deletes")).isEmpty();
+    votes.add((String) Reflection.call(file, "location"), number(file, "fileSizeInBytes"), -1L, isWhole);
   }
 
   /** The pieces of a task that may hold an answer: none, some row groups of it, or the task itself. */

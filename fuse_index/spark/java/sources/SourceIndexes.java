@@ -1,4 +1,4 @@
-package fuse_index.spark.java.foreign;
+package fuse_index.spark.java.sources;
 
 import fuse_index.spark.java.rpc.*;
 import java.io.IOException;

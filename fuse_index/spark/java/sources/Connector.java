@@ -1,6 +1,7 @@
-package fuse_index.spark.java.foreign;
+package fuse_index.spark.java.sources;
 
 import java.util.*;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -35,6 +36,15 @@ public abstract class Connector {
 
   /** Whether a node of a physical plan is what reads the leaf's files. */
   public abstract boolean reads(SparkPlan node);
+
+  /** Tells which files such a node is about to read. */
+  public abstract void list(SparkPlan scan, FileVotes files) throws Exception;
+
+  /** Whether it says of each file that it reads whether rows of it are left out: what is known of some releases alone. */
+  public abstract boolean tellsDeletedRows();
+
+  /** By what files are looked at once more that may be written anew. */
+  public abstract Configuration hadoop();
 
   /**
    * Takes from what such a node is about to read, which nobody has begun to, the files that votes leave out and, where it `mayCut` files,

@@ -1,4 +1,4 @@
-package fuse_index.spark.java.foreign;
+package fuse_index.spark.java.sources;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -90,13 +90,27 @@ public class SourceIndex {
   /** Whether a file may have been written anew since it was listed: not where a log names files, which never change. */
   public boolean mayChange() { return byTime; }
 
-  /** A question about rows that all of these conditions, in our names, are true on. */
-  public String question(List<Expression> conditions) {
-    String filters = ExpressionJson.of(ScalaLists.toScala(conditions), snapshot.columns());
-    return snapshot.openQuestion(Protocol.PRUNE, filters).close('}').toString();
+  /** A question about rows that all of these conditions, in our names, are true on; of the first of them where `top` is not null. */
+  public VoteQuestion question(List<Expression> conditions, Json top) {
+    return new VoteQuestion(this, ExpressionJson.of(ScalaLists.toScala(conditions), snapshot.columns()), top);
   }
 
   public BlockMask ask(String question) { return BlockMask.ask(snapshot.callbackKey, question, snapshot.listing.fileCount()); }
+
+  /** How many bytes of the files that are known votes leave, and how many these have. */
+  public long[] bytes(BlockMask mask) {
+    long left = 0L;
+    long all = 0L;
+    for (Integer block : blocks.values()) {
+      long size = snapshot.listing.fileSize(block.intValue());
+      all += size;
+      if (!mask.mustRead(block.intValue())) continue;
+      List<long[]> ranges = mask.ranges(block.intValue());
+      for (long[] range : ranges) left += range[1];
+      if (ranges.isEmpty()) left += size;
+    }
+    return new long[] {left, all};
+  }
 
   public String toString() { return snapshot.toString(); }
 }

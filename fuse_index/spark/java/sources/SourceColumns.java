@@ -1,4 +1,4 @@
-package fuse_index.spark.java.foreign;
+package fuse_index.spark.java.sources;
 
 import fuse_index.spark.java.catalyst.*;
 import java.util.*;
@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
@@ -61,6 +62,18 @@ public class SourceColumns {
     Rename rename = new Rename(this);
     Expression renamed = (Expression) condition.transformUp(rename);
     return rename.any ? renamed : null;
+  }
+
+  /** Puts the conditions that can be voted on into `asked`, in our names, and why not each other into `refused`; whether a question is worth it. */
+  public boolean translateAll(List<Expression> conditions, List<Expression> asked, Map<String, String> refused) {
+    boolean worthAsking = false; // that a column is not NULL, which each join adds, leaves out next to nothing
+    for (Expression condition : conditions) {
+      Expression ours = translate(condition);
+      if (ours == null) refused.put(condition.sql(), refusal(condition));
+      else asked.add(ours);
+      worthAsking |= ours != null && !(condition instanceof IsNotNull);
+    }
+    return worthAsking;
   }
 
   /** Why nobody can vote on a condition. */

@@ -1,7 +1,8 @@
-package fuse_index.spark.java.foreign;
+package fuse_index.spark.java.sources;
 
 import fuse_index.spark.java.catalyst.*;
 import java.util.*;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -112,17 +113,29 @@ public class FileConnector extends Connector {
 
   public boolean reads(SparkPlan node) { return node instanceof FileSourceScanExec; }
 
+  public void list(SparkPlan scan, FileVotes files) {
+    for (FilePartition partition : partitions(scan)) {
+      // A file of which some rows are deleted comes with what says which, among the constants of its rows.
+      for (PartitionedFile file : partition.files()) files.add(path(file), file.fileSize(), file.modificationTime(), file.otherConstantMetadataColumnValues().isEmpty());
+    }
+  }
+
+  private static List<FilePartition> partitions(SparkPlan scan) {
+    RDD<?> rdd = source(((FileSourceScanExec) scan).inputRDD(), FileScanRDD.class);
+    return rdd == null ? Collections.<FilePartition>emptyList() : ScalaLists.toJava(((FileScanRDD) rdd).filePartitions());
+  }
+
+  public boolean tellsDeletedRows() { return !isDelta || Releases.isTested("delta"); }
+
+  public Configuration hadoop() { return relation.sparkSession().sparkContext().hadoopConfiguration(); }
+
   public void leaveOut(SparkPlan scan, FileVotes votes, boolean mayCut) throws Exception {
     RDD<?> rdd = source(((FileSourceScanExec) scan).inputRDD(), FileScanRDD.class);
     if (rdd == null) return;
-    for (FilePartition partition : ScalaLists.toJava(((FileScanRDD) rdd).filePartitions())) {
-      for (PartitionedFile file : partition.files()) votes.add(path(file), file.fileSize(), file.modificationTime());
-    }
-    votes.settle(relation.sparkSession().sparkContext().hadoopConfiguration());
     boolean bucketed = relation.bucketSpec().isDefined(); // there a partition is a bucket, by its number
     boolean inParts = mayCut && !tellsPieces((FileSourceScanExec) scan) && relation.fileFormat().isSplitable(relation.sparkSession(), relation.options(), new Path("/any"));
     List<FilePartition> partitions = new ArrayList<FilePartition>();
-    for (FilePartition partition : ScalaLists.toJava(((FileScanRDD) rdd).filePartitions())) {
+    for (FilePartition partition : partitions(scan)) {
       List<PartitionedFile> files = new ArrayList<PartitionedFile>();
       for (PartitionedFile file : partition.files()) files.addAll(pieces(file, votes, inParts && !bucketed));
       if (bucketed) partitions.add(new FilePartition(partition.index(), (PartitionedFile[]) files.toArray(new PartitionedFile[0])));
