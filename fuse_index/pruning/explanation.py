@@ -101,6 +101,7 @@ class SourceUse:
 
     ``files``: how many it was about to read; ``left_out``: of them, no row can match; ``unknown``: of them, no index
     knows; ``in_part``: some row groups of them were left out. ``problem``: why every file was read; else empty.
+    ``release``: of the connector, where it is none of those that were tested; else empty.
     """
 
     connector: str
@@ -109,14 +110,16 @@ class SourceUse:
     unknown: int = 0
     in_part: int = 0
     problem: str = ""
+    release: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     def __str__(self) -> str:
+        connector = f"{self.connector} {self.release} (not tested)" if self.release else self.connector
         if self.problem:
-            return f"{self.connector} reads every file: {self.problem}"
-        text = f"{self.connector} reads {self.files - self.left_out:,} of {self.files:,} files"
+            return f"{connector} reads every file: {self.problem}"
+        text = f"{connector} reads {self.files - self.left_out:,} of {self.files:,} files"
         if self.in_part:
             text += f", {self.in_part:,} in part"
         return f"{text}; the index does not know {self.unknown:,} of these: refresh it" if self.unknown else text

@@ -31,7 +31,7 @@ def typed_rows(number: int, count: int) -> pa.Table:
             "price": pa.array([Decimal(int(v)) / 4 for v in some], pa.decimal128(12, 2)),
             "day": pa.array(some.astype("int32"), pa.date32()),
             "flag": some > 4 * count,
-            "s": pa.array([None if number == 5 else {"a": int(v)} for v in some]),
+            "s": pa.array([None if number == 5 else {"a": int(v)} for v in some], pa.struct({"a": pa.int64()})),
         }
     )
 

@@ -39,13 +39,13 @@ def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str
     return f"parquet.`{home}/lake`"
 
 
-CONDITIONS = [
+CONDITIONS: list[tuple[str, int | None]] = [  # how many files are read; None: no condition on the source is left to ask
     ("match(body, 'file2')", 1),
     ("match(body, 'FILE2 file1', 'operator=or')", 2),
     ("match(body, 'nowhere')", 0),
     ("match(body, 'file1') OR match(body, '\"late refund\" AND file3')", 2),
     ("match(body, 'file1') OR doc = 'x'", 4),
-    ("NOT match(body, 'file1')", 4),
+    ("NOT match(body, 'file1')", None),
     ("match(body, 'late') AND id < 10", 1),
     ("get_json_object(doc, '$.user.name') = 'u65'", 1),
     ("get_json_object(doc, '$.user.name') IN ('u1', 'u100')", 2),
@@ -58,7 +58,7 @@ def test_functions_of_plugins(ways: Ways, source: str) -> None:
     found = {where: ways.same(f"SELECT id, body FROM {source} WHERE {where}") for where, _ in CONDITIONS}
 
     assert {where: [FILES - use.left_out for use in told] for where, told in found.items()} == {
-        where: [read] for where, read in CONDITIONS
+        where: [] if read is None else [read] for where, read in CONDITIONS
     }
 
 
@@ -67,7 +67,8 @@ def test_a_file_that_no_index_knows(ways: Ways, source: str) -> None:
     pq.write_table(documents(9), lake / "9.parquet")
     try:
         for where, read in CONDITIONS:
-            assert ways.same(f"SELECT id FROM {source} WHERE {where}") == [Use(FILES + 1, FILES - read, 1)], where
+            told = ways.same(f"SELECT id FROM {source} WHERE {where}")
+            assert told == ([] if read is None else [Use(FILES + 1, FILES - read, 1)]), where
         assert ways.with_votes(f"SELECT id FROM {source} WHERE match(body, 'file9 AND refund')")[0] == ["Row(id=277)"]
     finally:
         (lake / "9.parquet").unlink()

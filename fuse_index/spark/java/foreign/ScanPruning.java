@@ -89,6 +89,7 @@ public class ScanPruning {
     line.key("table").text(index.source).key("alias").text("").key("unpushed").open('{');
     for (String condition : refused.keySet()) line.key(condition).text((String) refused.get(condition));
     line.close('}').key("awaited").open('[').close(']').key("source").open('{').key("connector").text(connector.format());
+    if (!Releases.isTested(connector.format())) line.key("release").text(String.valueOf(Releases.of(connector.format())));
     if (problem != null) line.key("problem").text(problem);
     if (votes != null) {
       line.key("files").json(String.valueOf(votes.files())).key("left_out").json(String.valueOf(votes.filesLeftOut()));
