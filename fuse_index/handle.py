@@ -14,8 +14,8 @@ from typing import Self
 import pyarrow as pa
 
 import fuse_storage as storage
-from fuse_index.errors import WhereError
 from fuse_index.display.arrow import show_arrow_in_notebooks
+from fuse_index.errors import WhereError
 from fuse_index.expressions.constant_folding import fold_constants
 from fuse_index.expressions.depth import open_chains
 from fuse_index.expressions.evaluable import check_evaluable

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from fuse_index.errors import InputError
-from fuse_index.table.query import QueryMixin
+from fuse_index.table.accounts.explain import ExplainedTable
 from fuse_index.table.report.page import html_page
 from fuse_index.table.report.sections import PageQuestion, table_page_sections
 
 
-def table_page(table: QueryMixin, question: PageQuestion) -> str:
+def table_page(table: ExplainedTable, question: PageQuestion) -> str:
     """The page of a table, and what it says to a question."""
     return html_page(table.name or table.stored.store.url, table_page_sections(table, table.explain, question))
 
 
-class ReportMixin(QueryMixin):
+class ReportMixin(ExplainedTable):
     """The part of ``fuse_index.Table`` that is a page."""
 
     def report(self, path: str | Path, where: str | None = None) -> Path:
