@@ -6,14 +6,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from fuse_index.errors import InputError
-from fuse_index.sources.delta.columns import read_column
+from fuse_index.sources.delta.columns import ColumnReader
 from fuse_index.sources.delta.deletes import DeltaDeletes
 from fuse_index.sources.delta.log import live_vectors
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
@@ -80,11 +79,8 @@ class DeltaSource:
         features = set(protocol.reader_features or ())
         if unknown := sorted(features - _KNOWN_FEATURES - (_VOTABLE_FEATURES if votes_only else set())):
             raise Unsupported(f"{self.url} has the Delta reader feature {unknown[0]!r}, which is not known here")
-        if mode == "id" and not votes_only:
-            raise Unsupported(f"{self.url} maps columns by ids (delta.columnMapping.mode): set the mode to 'name'")
         deletes = self._deletes(table) if _DELETION_VECTORS in features and not votes_only else None
-        make = partial(read_column, mapped=mode, where=self.url)
-        columns = columns_of_log(json.loads(table.schema().to_json())["fields"], make)
+        columns = columns_of_log(json.loads(table.schema().to_json())["fields"], ColumnReader(mode, self.url).read)
         partitions = {each.name: each for each in columns.columns if each.name in metadata.partition_columns}
         files = list(self._files(table, partitions, deletes))
         return SourceState(table.version(), files, columns, mode == "id", deletes=deletes)

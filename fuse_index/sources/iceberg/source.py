@@ -58,7 +58,7 @@ class IcebergSource:
         else:
             number = self._number(table, version)
             schema = table.scan(snapshot_id=number).projection() if number else table.schema()
-        columns = columns_of_schema(schema, self.url)
+        columns = columns_of_schema(schema, self.url, votes_only)
         values = AbsentValues(table, schema, columns.columns)
         try:
             entries = self._data_files(table, number, votes_only)
