@@ -14,15 +14,17 @@ import pyarrow as pa
 from fuse_index.errors import InputError
 from fuse_index.sources.delta.columns import ColumnReader
 from fuse_index.sources.delta.deletes import DeltaDeletes
-from fuse_index.sources.delta.log import live_vectors
+from fuse_index.sources.delta.log import commit_key, live_vectors
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
 from fuse_storage import (
     SHARED_PLACES_OPTION,
+    NotFound,
     SourceColumn,
     SourceFile,
     StorageError,
     Unsupported,
     encode_default,
+    object_meta,
     open_store,
 )
 
@@ -65,6 +67,13 @@ class DeltaSource:
 
     def location(self) -> str:
         return self.url
+
+    def has_moved(self, version: SourceVersionId | None) -> bool:
+        try:
+            object_meta(open_store(self.url, self.options), commit_key(int(version or 0) + 1))
+        except NotFound:
+            return version is None
+        return True
 
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         table = self._load(None)

@@ -44,6 +44,10 @@ class IcebergSource:
     def location(self) -> str:
         return str(self._load(votes_only=True).location())
 
+    def has_moved(self, version: SourceVersionId | None) -> bool:
+        current = self._load().current_snapshot()
+        return version is None or version != (0 if current is None else int(current.snapshot_id))
+
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         table = self._load(votes_only)
         if table.metadata.format_version > _LAST_FORMAT_VERSION:
