@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -53,11 +55,16 @@ class AbsentValues:
         }
 
 
-def columns_of_schema(schema: Any, where: str, votes_only: bool) -> ChosenColumns:
-    """The columns of a schema of PyIceberg."""
-    return columns_of_log(
-        schema.fields, partial(_column, where=where, converted=() if votes_only else _CONVERTED_TYPES)
-    )
+def columns_of_schema(
+    schema: Any, where: str, votes_only: bool, unknown: Mapping[str, str] = MappingProxyType({})
+) -> ChosenColumns:
+    """The columns of a schema of PyIceberg. ``unknown``: names and types of those that it left out."""
+    converted = () if votes_only else _CONVERTED_TYPES
+    found = columns_of_log(schema.fields, partial(_column, where=where, converted=converted))
+    reasons = {
+        name: f"{where}: column {name!r} is of Iceberg's type {kind}, not known here" for name, kind in unknown.items()
+    }
+    return replace(found, left_out={**found.left_out, **reasons})
 
 
 def _constant(value: Any, kind: pa.DataType, where: str) -> Any:
