@@ -224,8 +224,7 @@ def open_table(
     pinned = at is not None or version is not None or not tail
     shown = stored if tail else stored.without_tail()
     table = Table(shown, host or Host.discover(), context or Context(), pinned, with_tail=tail)
-    if not (pinned or read_only or table.snapshot.votes_only):
-        follow_source(table)
+    follow_source(table)
     return table
 
 

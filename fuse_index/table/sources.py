@@ -19,6 +19,7 @@ from fuse_storage import (
     CodedError,
     Conflict,
     InvalidArgument,
+    ReadOnlyStore,
     Snapshot,
     SourceVersion,
     TableUrl,
@@ -174,7 +175,7 @@ def follow_source(table: SourcesMixin) -> bool:
     the table as it is, and a line of the log says so.
 
     Args:
-        table: A table that was attached, in a state in which it can be written.
+        table: Any table; one that is attached, and in its newest state, may follow.
 
     Returns:
         Whether this call brought the table to another state of its source.
@@ -191,10 +192,12 @@ def follow_source(table: SourcesMixin) -> bool:
     """
     snapshot, store = table.snapshot, table.stored.store
     max_age = snapshot.properties.get("max_age_seconds")
-    if max_age is None or snapshot.source is None or (version := SourceVersion.of(snapshot)).adopted:
+    is_fixed = table.pinned or isinstance(store, ReadOnlyStore) or snapshot.votes_only
+    if max_age is None or snapshot.source is None or is_fixed:
         return False
+    version = SourceVersion.of(snapshot)
     is_young = (datetime.now(UTC) - snapshot.timestamp).total_seconds() < max_age
-    if is_young or not _may_ask(store.url, float(max_age)):
+    if is_young or version.adopted or not _may_ask(store.url, float(max_age)):
         return False
     try:
         source = open_source(version.format, version.url, dict(getattr(store, "options", None) or {}))

@@ -44,6 +44,16 @@ def test_an_old_table_follows_its_source_when_it_is_opened(tmp_path: Path) -> No
     assert fuse.open_table(url).count() == 101
 
 
+def test_a_table_of_a_warehouse_follows_too(tmp_path: Path) -> None:
+    place = str(tmp_path / "lake")
+    write_deltalake(place, pa.table({"id": range(100)}))
+    catalog = fuse.catalog(tmp_path / "warehouse", create=True)
+    catalog.attach_table("t", place, "delta").set_properties({"max_age_seconds": 0.001})
+    write_deltalake(place, pa.table({"id": [500]}), mode="append")
+
+    assert catalog.load_table("t").count("id = 500") == 1
+
+
 def test_a_young_table_asks_nobody_and_an_old_one_asks_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, url = attached(tmp_path, "1h")
     write_deltalake(place, pa.table({"id": [500]}), mode="append")
