@@ -141,5 +141,7 @@ def _aggregate_votes(aggregate: dict[str, Any]) -> tuple[Vote, ...]:
 
 def _with_aggregate_votes(scan: Explanation, unanswered: Sequence[tuple[str | None, tuple[Vote, ...]]]) -> Explanation:
     """The explanation of a scan, with the votes of the aggregates over it that Spark evaluates, by their snapshots."""
-    votes = (vote for snapshot, votes in unanswered if snapshot in (scan.snapshot, None) for vote in votes)
-    return replace(scan, votes=tuple(dict.fromkeys((*scan.votes, *votes))))
+    votes = [vote for snapshot, votes in unanswered if snapshot in (scan.snapshot, None) for vote in votes]
+    known = {replace(vote, added=False) for vote in scan.votes}
+    others = (vote for vote in dict.fromkeys(votes) if replace(vote, added=False) not in known)
+    return replace(scan, votes=(*scan.votes, *others))
