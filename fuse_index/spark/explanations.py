@@ -13,7 +13,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.errors import InputError
-from fuse_index.pruning.explanation import Explanation, SourceUse, Vote
+from fuse_index.pruning.account.uses import SourceUse
+from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.reasons import Reason
 from fuse_index.spark.accounts.statements import explain_condition, explain_rows, mark_added
 from fuse_index.spark.native.java_compiler import jvm_bridge
