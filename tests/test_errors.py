@@ -156,6 +156,7 @@ OWNERS = (fuse, fuse.Catalog, Maintenance, Inspect, fuse.Table)
 
 def test_operations_are_those_of_tables_and_catalogues() -> None:
     there = {name: getattr(owner, name) for owner in OWNERS for name in dir(owner)}
+    there["explain"] = Explain.__call__
 
     assert len(OPERATIONS) > 20
     for where, name, arguments in OPERATIONS:
