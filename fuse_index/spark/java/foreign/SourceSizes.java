@@ -20,6 +20,8 @@ import scala.math.BigInt;
  */
 public class SourceSizes {
   private static final TreeNodeTag<BigInt> LEFT = new TreeNodeTag<BigInt>("fuse_index.bytes_left");
+  /** More than any source has. */
+  private static final BigInt NOT_KNOWN = BigInt.apply(Long.MAX_VALUE).$times(BigInt.apply(Long.MAX_VALUE));
 
   private final SourceIndexes indexes;
 
@@ -41,6 +43,7 @@ public class SourceSizes {
   /** The filters over sources of which votes are known to leave less than Spark reckons with. */
   private void collect(LogicalPlan plan, List<LogicalPlan> filters) throws ReflectiveOperationException {
     if (plan instanceof Filter && Trees.child(plan).children().isEmpty()) {
+      if (Connector.of(Trees.child(plan)) == null) return; // what a stage gave has its own size by now
       if (plan.getTagValue(LEFT).isEmpty()) plan.setTagValue(LEFT, bytesLeft(plan));
       if (((BigInt) plan.getTagValue(LEFT).get()).compare(plan.stats().sizeInBytes()) <= 0) filters.add(plan);
       return;
@@ -48,20 +51,20 @@ public class SourceSizes {
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) collect(child, filters);
   }
 
-  /** What a filtered source is to be taken for: no more than Spark reckons with. Only one that is too large to be broadcast is asked about. */
+  /** What a filtered source is to be taken for; more than it can have where nobody knows. Only one too large to be broadcast is asked about. */
   private BigInt bytesLeft(LogicalPlan filter) throws ReflectiveOperationException {
     BigInt reckoned = filter.stats().sizeInBytes();
     long threshold = SQLConf.get().autoBroadcastJoinThreshold();
-    Connector connector = threshold < 0L || reckoned.compare(BigInt.apply(threshold)) <= 0 ? null : Connector.of(Trees.child(filter));
-    SourceIndex index = connector == null || connector.isSwitchedOff() ? null : indexes.find(connector);
-    if (index == null) return reckoned;
+    Connector connector = Connector.of(Trees.child(filter));
+    boolean isLarge = threshold >= 0L && reckoned.compare(BigInt.apply(threshold)) > 0;
+    SourceIndex index = !isLarge || connector.isSwitchedOff() ? null : indexes.find(connector);
+    if (index == null) return NOT_KNOWN;
     List<Expression> asked = new ArrayList<Expression>();
     boolean worthAsking = connector.columns(index).translateAll(WantedRows.of(filter).conditions, asked, new HashMap<String, String>());
     BlockMask mask = worthAsking ? index.ask(index.question(asked, null).text(Collections.<Integer>emptyList())) : BlockMask.readAll("");
-    if (mask.refusal() != null) return reckoned;
+    if (mask.refusal() != null) return NOT_KNOWN;
     long[] bytes = index.bytes(mask);
     // Files that are not known are read, whatever is left of the others.
-    BigInt left = Trees.child(filter).stats().sizeInBytes().$minus(BigInt.apply(bytes[1])).max(BigInt.apply(0)).$plus(BigInt.apply(bytes[0]));
-    return left.min(reckoned);
+    return Trees.child(filter).stats().sizeInBytes().$minus(BigInt.apply(bytes[1])).max(BigInt.apply(0)).$plus(BigInt.apply(bytes[0])).max(BigInt.apply(1));
   }
 }
