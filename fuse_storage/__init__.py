@@ -199,7 +199,7 @@ if TYPE_CHECKING:
     from fuse_storage.store.cache import Cache, cache_columns, cache_of, process_cache
     from fuse_storage.store.ranges import ObjectMeta
     from fuse_storage.store.shared_files import resolve_foreign_store
-    from fuse_storage.store.store import SHARED_PLACES_OPTION, Store, open_store
+    from fuse_storage.store.store import SHARED_PLACES_OPTION, Store, open_store, set_store_defaults
     from fuse_storage.store.wrappers import CachedStore, MeteredStore, ReadOnlyStore, meter_requests
     from fuse_storage.table import StoredTable
     from fuse_storage.validation.durations import is_duration, parse_duration_text

@@ -175,6 +175,12 @@ def parse_pairs(texts: Sequence[str], option: str) -> dict[str, Any]:
     return pairs
 
 
+def parse_texts(texts: Sequence[str], option: str) -> dict[str, str]:
+    """``name=text`` pairs as a dict. Raises typer.BadParameter."""
+    parse_pairs(texts, option)
+    return {name: text for name, _, text in (pair.partition("=") for pair in texts)}
+
+
 def _value(text: str) -> Any:
     try:
         return json.loads(text)

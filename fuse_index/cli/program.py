@@ -31,7 +31,7 @@ from fuse_index.cli.index import index_app
 from fuse_index.cli.inspect import inspect_app
 from fuse_index.cli.kinds.installed import plugins_app
 from fuse_index.cli.kinds.new_plugin import plugin_app
-from fuse_index.cli.options import Typed
+from fuse_index.cli.options import Typed, parse_texts
 from fuse_index.cli.rows import rows_app
 from fuse_index.cli.servers.serve import serve_app
 from fuse_index.cli.servers.ui import ui_app
@@ -76,8 +76,16 @@ def _options(
         list[Path] | None,
         typer.Option("--plugin", metavar="FILE.py", help="Try a plugin of one file, without installing it."),
     ] = None,
+    store: Annotated[
+        list[str] | None,
+        typer.Option("--store", metavar="NAME=VALUE", help="An option of remote stores: region, endpoint; repeatable."),
+    ] = None,
 ) -> None:
     """Tables on plain Parquet whose queries skip blocks."""
+    if store:
+        from fuse_storage import set_store_defaults
+
+        set_store_defaults(parse_texts(store, "--store"))
     for file in plugins or ():
         try_plugin(file)
 

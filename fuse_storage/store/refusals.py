@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import time
 from collections.abc import Callable
@@ -29,6 +30,16 @@ _METADATA_SERVICE = re.compile(
 _REFUSED = re.compile(r"\b(?:401 Unauthorized|403 Forbidden)\b|Account must be specified")
 
 
+STORE_OPTIONS = (
+    *("access_key_id", "secret_access_key", "session_token", "region", "endpoint", "allow_http", "skip_signature"),
+    *("virtual_hosted_style_request", "default_region", "request_payer", "account_name", "account_key", "sas_token"),
+    *("service_account", "service_account_key", "timeout", "proxy_url", "shared_places"),
+)
+"""Options of stores that people give; obstore knows more."""
+_UNKNOWN_OPTION = re.compile(r"Configuration key: '([^']*)' is not valid")
+_NO_ANSWER = re.compile(r"performing \w+ (https?://[^/ ?]+)\S* .*HTTP error: error sending request")
+
+
 def describe_refusal(url: str, key: str, refusal: BaseException) -> str:
     """The message of an error about ``key`` of the store at ``url``: what happened, and what to do about it.
 
@@ -36,6 +47,12 @@ def describe_refusal(url: str, key: str, refusal: BaseException) -> str:
     """
     name, said = f"{url}/{key}" if key else url, " ".join(str(refusal).split("\n\nDebug source")[0].split())
     how = _CREDENTIALS["az" if url.startswith("ab") else url.partition("://")[0]] + ", or the option skip_signature"
+    if (unknown := _UNKNOWN_OPTION.search(said)) is not None:
+        near = difflib.get_close_matches(unknown[1].lower(), STORE_OPTIONS, n=2, cutoff=0.6)
+        known = f"did you mean {' or '.join(near)}?" if near else f"such as {', '.join(STORE_OPTIONS)}"
+        return f"{name}: no option of the store is called {unknown[1]!r}: {known}"
+    if (silent := _NO_ANSWER.search(said)) is not None and not _METADATA_SERVICE.search(said):
+        return f"{name}: nothing answers at {silent[1]}: is the endpoint right, and does this machine reach it?"
     if _METADATA_SERVICE.search(said):
         return f"{name}: there are no credentials for it, and this machine has none of its own: {how}"
     return (

@@ -90,6 +90,15 @@ _REMOTE_SCHEMES = {
 """Schemes of remote stores, and what obstore calls them."""
 
 
+_defaults: dict[str, str] = {}
+
+
+def set_store_defaults(options: Mapping[str, str]) -> None:
+    """Have remote stores that are opened from now on take these where they are given none of the name."""
+    _defaults.clear()
+    _defaults.update(options)
+
+
 def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Store:
     """The store at a URL: nothing is asked of it yet.
 
@@ -108,7 +117,7 @@ def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Sto
     if scheme == "memory":
         return MemoryStore(path.strip("/"), options)
     if scheme in _REMOTE_SCHEMES:
-        return RemoteStore(f"{place}{path.rstrip('/')}", options)
+        return RemoteStore(f"{place}{path.rstrip('/')}", {**_defaults, **(options or {})})
     raise StorageError(
         f"{text!r}: no store speaks {scheme!r}; use a folder, file://, memory://, {'://, '.join(_REMOTE_SCHEMES)}://"
     )

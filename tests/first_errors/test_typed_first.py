@@ -16,6 +16,7 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index.cli.program import main
+from fuse_storage import set_store_defaults
 
 HERE = Path(__file__).parent
 NUMBERS = count()
@@ -111,6 +112,7 @@ def test_the_shell_says_what_is_wrong_and_what_to_do(
     with pytest.raises(SystemExit) as ended:
         main(shlex.split(typed))
     said = capsys.readouterr()
+    set_store_defaults({})
 
     assert str(ended.value.code) == code
     assert sentence in " ".join(said.err.split()).replace("\\n", " ")

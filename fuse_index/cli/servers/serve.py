@@ -14,7 +14,7 @@ import typer
 
 from fuse_index import catalog
 from fuse_index.cli import output
-from fuse_index.cli.options import parse_pairs, require_spark
+from fuse_index.cli.options import parse_texts, require_spark
 from fuse_index.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _serve(
     named = _warehouses(warehouse, catalogs or [])
     for name in named:
         check_catalog_name(name)
-    given = _QUIET | _parse_texts(settings or [], "--conf")
+    given = _QUIET | parse_texts(settings or [], "--conf")
     endpoints.check_free()  # before Spark starts, which takes seconds
     if health:
         Address(address, health).check_free()
@@ -127,16 +127,10 @@ def _read_token(file: Path) -> str:
 def _warehouses(warehouse: str | None, catalogs: Sequence[str]) -> Mapping[str, str]:
     """The places of warehouses by their names. Raises NotFound where there is none."""
     named = {} if warehouse is None else {"fuse": warehouse}
-    for name, place in _parse_texts(catalogs, "--catalog").items():
+    for name, place in parse_texts(catalogs, "--catalog").items():
         if name in named:
             raise typer.BadParameter(f"{name!r} is the name of two warehouses", param_hint="--catalog")
         named[name] = place
     for place in named.values():
         catalog(place)
     return named
-
-
-def _parse_texts(texts: Sequence[str], option: str) -> dict[str, str]:
-    """``name=text`` pairs as a dict. Raises typer.BadParameter."""
-    parse_pairs(texts, option)
-    return {name: text for name, _, text in (pair.partition("=") for pair in texts)}
