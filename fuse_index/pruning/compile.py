@@ -89,7 +89,7 @@ class PredicateProbes:
     conjunctions: Mapping[And | Or, Sequence[Conjunction]]
     implied: Mapping[Leaf, Sequence[Leaf]]
     strict_functions: frozenset[str]
-    """Functions that are NULL exactly where an argument is."""
+    """Functions that are NULL wherever an argument is."""
     is_whole: bool = True
 
     def without(self, reasons: Mapping[str, Refusal]) -> PredicateProbes:
@@ -147,11 +147,12 @@ class IndexSet:
                 yield conjunction
 
     def _leaf_probes(self, subject: Leaf | Conjunction) -> LeafProbes:
-        if isinstance(subject, Opaque) or decided_by_engine(subject):
+        asked = subject.asked if isinstance(subject, Opaque) else subject
+        if isinstance(asked, Opaque) or decided_by_engine(asked):
             return LeafProbes(subject, (), ())
         probes: list[CompiledProbe] = []
         refusals: list[IndexRefusal] = []
-        for result in self._compile_leaf(subject):
+        for result in self._compile_leaf(asked):
             (probes if isinstance(result, CompiledProbe) else refusals).append(result)  # type: ignore[arg-type]
         return LeafProbes(subject, tuple(sorted(probes, key=lambda compiled: compiled.probe.cost)), tuple(refusals))
 

@@ -13,6 +13,11 @@ from fuse_index import spark as fuse_spark
 CONDITIONS = [
     "line LIKE '%timeout%'",
     "contains(line, 'no such thing')",
+    "line RLIKE 'by a time(out|less)'",
+    "line RLIKE 'ended by .* time'",
+    "NOT (line RLIKE 'ended')",
+    "line ILIKE '%A TIMEOUT%'",
+    "substring(line, 1, 3) = 'req' AND line RLIKE 'no such'",
     "city = 'Lima'",
     "city NOT IN ('Lima', 'Oslo')",
 ]
@@ -35,7 +40,7 @@ def main(folder: str) -> None:
     spark.sql("""
         INSERT INTO fuse.logs.lines
         SELECT id, element_at(array('Lima', 'Bonn', 'Oslo', 'Cork'), cast(id % 4 + 1 AS INT)),
-               concat('request ', id, if(id = 2500, ' ended by a timeout', ' served'))
+               if(id = 5, NULL, concat('request ', id, if(id = 2500, ' ended by a timeout', ' served')))
         FROM range(0, 4000, 1, 1)
     """)
     told = {}
