@@ -37,9 +37,9 @@ NULL_ON_NULL: frozenset[str] = frozenset(
         *("date_add", "date_sub", "datediff", "add_months", "last_day"),
     }
 )
-"""Functions of Spark that are known to be NULL wherever an argument is; perhaps elsewhere, too."""
+"""Functions of Spark that are NULL wherever an argument is, and perhaps elsewhere."""
 NULL_OTHERWISE = frozenset({"array_contains", "arrays_overlap", "element_at", "[]", "map_value"})
-"""Those of them that may be NULL where no argument is."""
+"""Functions that are NULL wherever an argument is, and may be NULL on values, too."""
 
 
 def is_known_call(name: str, functions: Mapping[str, Function]) -> bool:

@@ -48,6 +48,12 @@ class CompiledProbe:
         return self.built_in and self.definition is None
 
     @property
+    def order(self) -> float:
+        """Who is asked first: what a block costs, for the share of rows that the answer may leave out."""
+        selectivity = self.probe.selectivity
+        return self.probe.cost if selectivity is None else self.probe.cost / max(1.0 - selectivity, 1e-3)
+
+    @property
     def identity(self) -> str:
         """The voter's identity in any query of the table: the key of its definition, or the kind."""
         return identify(self.kind, self.definition)
@@ -154,7 +160,7 @@ class IndexSet:
         refusals: list[IndexRefusal] = []
         for result in self._compile_leaf(asked):
             (probes if isinstance(result, CompiledProbe) else refusals).append(result)  # type: ignore[arg-type]
-        return LeafProbes(subject, tuple(sorted(probes, key=lambda compiled: compiled.probe.cost)), tuple(refusals))
+        return LeafProbes(subject, tuple(sorted(probes, key=lambda compiled: compiled.order)), tuple(refusals))
 
     def _compile_leaf(self, subject: Leaf | Conjunction) -> Iterator[CompiledProbe | IndexRefusal]:
         terms = leaf_terms(subject)

@@ -52,7 +52,7 @@ from fuse_index.predicate import (
     Term,
 )
 from fuse_index.reasons import Reason
-from fuse_index.sql.call_markers import parse_call_mark
+from fuse_index.sql.call_markers import VALUE_MARK_PREFIX, parse_call_mark
 from fuse_index.sql.catalyst_calls import CatalystCallReader
 from fuse_index.sql.catalyst_terms import CatalystTree, decode_catalyst_value
 from fuse_index.sql.catalyst_values import CatalystValueReader
@@ -107,6 +107,11 @@ def decode_filter(
 def decode_catalyst_term(tree: CatalystTree, schema: Schema, context: Context) -> Term:
     """The value that a tree stands for. Raises UnsupportedExpression for what is not understood."""
     return _Reader(schema, context).term(tree)
+
+
+def decode_value_mark(tree: CatalystTree, schema: Schema, context: Context) -> Call | None:
+    """The call of a plugin's function that a tree is the mark of. Raises UnsupportedExpression for its arguments."""
+    return parse_call_mark(tree, _Reader(schema, context).term, VALUE_MARK_PREFIX)
 
 
 def decode_aggregation(

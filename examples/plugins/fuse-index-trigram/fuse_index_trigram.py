@@ -83,12 +83,13 @@ class Trigram(IndexKind):
 
 def required_texts(what, term):
     """Texts that stand in every text on which the condition is TRUE, and whether in any case; none where not known."""
+    either = term, Call("lower", (term,), pa.string())
     match what:
         case Contains(own, Literal(text)) | StartsWith(own, Literal(text)) | EndsWith(own, Literal(text)) if (
-            own == term
+            own in either
         ):
-            return [text], False
-        case Like(own, Literal(pattern), escape) if own in (term, Call("lower", (term,), pa.string())):
+            return [text], own != term
+        case Like(own, Literal(pattern), escape) if own in either:
             return list(LikePattern.parse(pattern, escape).texts), own != term
         case Call("rlike", (own, Literal(pattern))) if own == term:
             return texts_of_pattern(pattern), False

@@ -4,7 +4,7 @@ from fuse_index_trigram import Trigram, texts_of_pattern, trigrams
 
 import fuse_index as fuse
 from fuse_index.plugin import Input
-from fuse_index.predicate import Call, Column, Like, Literal
+from fuse_index.predicate import Call, Column, Contains, Like, Literal
 from fuse_index.testing import IndexTests
 
 LOG = [
@@ -38,6 +38,7 @@ class TestTrigramOfPatterns(IndexTests):
         return [
             *(Call("rlike", (given.term, Literal(text, pa.string()))) for text in patterns),
             *(Like(lower, Literal(text, pa.string())) for text in likes),
+            *(Contains(lower, Literal(text, pa.string())) for text in ("abk", "iab", "b\u212a")),
         ]
 
 

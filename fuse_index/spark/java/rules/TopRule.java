@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.plans.logical.BaseEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
@@ -39,29 +40,54 @@ public class TopRule<P extends TreeNode<?>> extends SafeRule<P> {
     LogicalPlan sorted = rows; // below columns that were only to sort by
     while (sorted instanceof Project) sorted = ((Project) sorted).child();
     SortOrder order = null;
+    boolean alone = false;
     if (sorted instanceof Sort) {
       if (!((Sort) sorted).global()) return null;
       order = (SortOrder) ((Sort) sorted).order().head();
+      alone = ((Sort) sorted).order().size() == 1;
       rows = ((Sort) sorted).child();
     }
-    LogicalPlan told = tell(rows, order, order == null ? null : order.child(), count);
+    LogicalPlan told = new Wanted(order, alone, count).tell(rows, order == null ? null : order.child());
     return told == null ? null : Trees.replace(limit, rows, told);
   }
 
-  /** `rows` over a scan that knows how many are wanted; `key` is what they are ordered by in terms of this plan's columns. */
-  private static LogicalPlan tell(LogicalPlan rows, SortOrder order, Expression key, int count) {
-    FuseScan scan = FuseScan.below(rows);
-    if (scan != null) {
-      FuseScan told = scan.withTop(top(scan, order, key, count));
-      return told == scan ? null : told.replaceIn(rows);
+  /** How many first rows by an order are wanted. */
+  private static class Wanted {
+    private final SortOrder order;
+    /** Whether nothing else decides between equal rows. */
+    private final boolean alone;
+    private final int count;
+
+    Wanted(SortOrder order, boolean alone, int count) {
+      this.order = order;
+      this.alone = alone;
+      this.count = count;
     }
-    if (rows instanceof Filter && !knows(FuseScan.below(((Filter) rows).child()), ((Filter) rows).condition())) return null;
-    if (!(rows instanceof Filter) && !(rows instanceof Project)) return null;
-    LogicalPlan child = Trees.child(rows);
-    Expression below = rows instanceof Project && key != null ? origin((Project) rows, key) : key;
-    if (key != null && below == null) return null;
-    LogicalPlan told = tell(child, order, below, count);
-    return told == null ? null : Trees.replace(rows, child, told);
+
+    /** `rows` over a scan that knows how many are wanted; `key` is what they are ordered by in terms of this plan's columns. */
+    LogicalPlan tell(LogicalPlan rows, Expression value) {
+      Expression key = value == null ? null : SqlFunctions.valueMark(value);
+      FuseScan scan = FuseScan.below(rows);
+      if (scan != null) {
+        FuseScan told = scan.withTop(top(scan, key));
+        return told == scan ? null : told.replaceIn(rows);
+      }
+      if (rows instanceof Filter && !knows(FuseScan.below(((Filter) rows).child()), ((Filter) rows).condition())) return null;
+      // A call of a Python function beside each row makes no row, and is no key that anybody below knows.
+      if (!(rows instanceof Filter) && !(rows instanceof Project) && !(rows instanceof BaseEvalPython)) return null;
+      LogicalPlan child = Trees.child(rows);
+      Expression below = rows instanceof Project && key != null ? origin((Project) rows, key) : key;
+      if (key != null && (below == null || rows instanceof BaseEvalPython && !below.references().subsetOf(child.outputSet()))) return null;
+      LogicalPlan told = tell(child, below);
+      return told == null ? null : Trees.replace(rows, child, told);
+    }
+
+    private String top(FuseScan scan, Expression key) {
+      Json json = new Json().open('{').key("limit").json(String.valueOf(count)).key("by");
+      if (order == null) return json.json("null").close('}').toString();
+      return json.json(ExpressionJson.ofOne(key, scan.snapshot.columns())).key("descending").bool(order.direction() == Descending$.MODULE$)
+          .key("nulls_first").bool(order.nullOrdering() == NullsFirst$.MODULE$).key("alone").bool(alone).close('}').toString();
+    }
   }
 
   /** Whether a scan was told of every part of a condition right above it: rows that it is sure of are then all wanted. */
@@ -79,12 +105,5 @@ public class TopRule<P extends TreeNode<?>> extends SafeRule<P> {
   private static Expression origin(Project project, Expression key) {
     Expression origin = Trees.inline(project, key);
     return origin.deterministic() ? origin : null;
-  }
-
-  private static String top(FuseScan scan, SortOrder order, Expression key, int count) {
-    Json json = new Json().open('{').key("limit").json(String.valueOf(count)).key("by");
-    if (order == null) return json.json("null").close('}').toString();
-    return json.json(ExpressionJson.ofOne(key, scan.snapshot.columns())).key("descending").bool(order.direction() == Descending$.MODULE$)
-        .key("nulls_first").bool(order.nullOrdering() == NullsFirst$.MODULE$).close('}').toString();
   }
 }
