@@ -34,9 +34,7 @@ HOST = Host([OfNears()])
 
 
 def table_of(values, name, **create):
-    table = fuse.create_table(
-        f"memory://{name}", "n BIGINT", properties={"block_rows": 10, "zone_rows": 5}, host=HOST
-    )
+    table = fuse.create_table(f"memory://{name}", "n BIGINT", properties={"block_rows": 10, "zone_rows": 5}, host=HOST)
     table.create_index("by_gap", "near", ["n"], **create)
     table.append([{"n": value} for value in values])
     return table
@@ -144,7 +142,7 @@ def test_an_order_that_the_ranking_is_not_reads_all(table, asked, where, why):
     plan = narrowed(table, asked, where)
 
     assert why in last_vote(plan).detail
-    assert len(plan.blocks) == (4 if where is None else 1)
+    assert len(plan.blocks) == 4
 
 
 def test_null_that_comes_first_does_not_where_the_condition_leaves_it_out(table):
