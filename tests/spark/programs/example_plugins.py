@@ -72,7 +72,7 @@ def main(folder: str) -> None:
     for order in ORDERS:
         found = spark.sql(order)
         explained = fuse_spark.explain(found).to_dict()
-        said = [vote["detail"] for vote in explained["votes"] if vote["index"] == "by_meaning"]
+        said = [vote["detail"] for vote in explained["predicates"] if vote["index"] == "by_meaning"]
         told[order.replace(NEAR, "near")] = [[row.id for row in found.collect()], explained["blocks"]["kept"], *said]
     print(json.dumps(told))
     spark.stop()
