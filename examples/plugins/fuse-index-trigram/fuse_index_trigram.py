@@ -9,7 +9,6 @@ read off it. ``ILIKE`` comes as ``lower(line) LIKE …``: each trigram is looked
 """
 
 import re
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -70,7 +69,9 @@ class Trigram(IndexKind):
             if count == 0:
                 votes[unit] = NONE
             elif count is not None and (payload := batch.payload(unit)) is not None:
-                held = payload.decoded((0, payload.size), partial(as_numbers, count), lambda numbers: numbers.nbytes)
+                held = payload.decoded((0, payload.size), as_numbers, nbytes)
+                if len(held) != count:
+                    raise Corrupt(f"{len(held)} trigrams, where there are to be {count}")
                 if not (any_case and has_rare_capitals(held)):
                     found = contains(held, flat)
                     votes[unit] = SOME if np.logical_or.reduceat(found, starts).all() else NONE
@@ -150,11 +151,15 @@ def trigrams(texts):
     return np.unique((joined[:-2] << 16 | joined[1:-1] << 8 | joined[2:])[within])
 
 
-def as_numbers(count, data):
-    """The trigrams of a payload, if it holds as many as its summary says."""
-    if len(data) != 4 * count:
-        raise Corrupt(f"{len(data)} bytes for {count} trigrams of four bytes each")
+def as_numbers(data):
+    """The trigrams of a payload."""
+    if len(data) % 4:
+        raise Corrupt(f"{len(data)} bytes are no numbers of four bytes each")
     return np.frombuffer(data, np.uint32)
+
+
+def nbytes(numbers):
+    return numbers.nbytes
 
 
 @hookimpl

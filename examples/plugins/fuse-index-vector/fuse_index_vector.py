@@ -6,7 +6,6 @@ the vectors, so that a score is the same by both. The summary has a ball around 
 """
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -121,7 +120,8 @@ class Vector(IndexKind):
         size = count * len(wanted.vector) * wanted.size
         if payload is None or payload.size != size + summary["graph"]:
             raise Corrupt(f"{count} vectors and a graph of {summary['graph']} bytes are not what there is")
-        vectors = payload.decoded((0, size), partial(as_matrix, len(wanted.vector), wanted.size), nbytes)
+        numbers = payload.decoded((0, size), as_floats if wanted.size == 4 else as_doubles, nbytes)
+        vectors = numbers.reshape(count, -1)
         rows = None if among is None else np.flatnonzero(among)
         if wanted.effort and summary["graph"] and (rows is None or len(rows) > FEW_ROWS):
             graph = payload.decoded((size, summary["graph"]), as_graph, nbytes_of_graph)
@@ -182,12 +182,16 @@ def walk(graph, wanted, k, vectors, among, count):
     return rows if among is None else rows[among[rows]]
 
 
-def as_matrix(dimensions, size, data):
-    return np.frombuffer(data, np.float32 if size == 4 else np.float64).reshape(-1, dimensions)
+def as_floats(data):
+    return np.frombuffer(data, np.float32)
 
 
-def nbytes(vectors):
-    return vectors.nbytes
+def as_doubles(data):
+    return np.frombuffer(data, np.float64)
+
+
+def nbytes(numbers):
+    return numbers.nbytes
 
 
 def as_graph(data):
