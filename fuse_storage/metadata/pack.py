@@ -9,8 +9,9 @@ here knows what an index is.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -91,6 +92,13 @@ def checksummed_size(size: int, chunk: int) -> int:
     return size + _CHECKSUM_FORMAT.size * -(-size // chunk)
 
 
+def _identity(decode: Callable[..., object]) -> Hashable:
+    """What a function is kept under: a partial one is made anew for each call, and is equal to none."""
+    if isinstance(decode, partial):
+        return decode.func, decode.args, tuple(sorted(decode.keywords.items()))
+    return decode
+
+
 def logical_size(length: int, chunk: int) -> int:
     """How many logical bytes a file of ``length`` bytes holds."""
     return length - _CHECKSUM_FORMAT.size * -(-length // (chunk + _CHECKSUM_FORMAT.size))
@@ -159,7 +167,7 @@ class PackSlice:
         Raises as ``read``. ``decode``: the same function each time, since what it made is kept under it. ``size``:
         bytes of what it made.
         """
-        name = ("decoded", self.store.url, self.key, self.offset + span[0], span[1], decode)
+        name = ("decoded", self.store.url, self.key, self.offset + span[0], span[1], _identity(decode))
         return self.cache.get_or_load(name, lambda: decode(self.read([span])[0]), size)
 
     def _chunk_numbers(self, span: _ByteSpan) -> range:
