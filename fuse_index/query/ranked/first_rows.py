@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fuse_index.errors import FuseIndexError, IndexFault
+from fuse_index.errors import FuseIndexError, IndexFault, OpaqueError
+from fuse_index.expressions.evaluable import check_evaluable, may_raise
 from fuse_index.expressions.traversal import conjuncts
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Call, Column, IsNull, Literal, Not
@@ -70,7 +71,7 @@ def keep_first_rows(plan: ScanPlan[BlockFrame], order: RankedOrder, engine: Engi
             asked = RankedQuery(column, query, None, recall)
         case _:
             return _explained(plan, order, found[0].name, found[0].kind, "only a column and a constant are ranked")
-    if (obstacle := _obstacle(plan, order, column)) is not None:
+    if (obstacle := _obstacle(plan, order, column, engine)) is not None:
         return _explained(plan, order, found[0].name, found[0].kind, obstacle)
     refusals = []
     for definition in found:
@@ -89,10 +90,17 @@ def _recall(rest: Sequence[object]) -> float:
     return 1.0
 
 
-def _obstacle(plan: ScanPlan[BlockFrame], order: RankedOrder, column: object) -> str | None:
-    """Why the first rows are not those that rank best; None if they are."""
+def _obstacle(plan: ScanPlan[BlockFrame], order: RankedOrder, column: object, engine: Engine) -> str | None:
+    """Why the first rows are not those that rank best, or not those that are found here; None if they are."""
     if not order.alone:
         return "a second column may decide between equal rows"
+    try:
+        if plan.predicate is not None:
+            check_evaluable(plan.predicate, engine.context, engine.functions)
+    except OpaqueError as refusal:
+        return str(refusal)
+    if plan.predicate is not None and may_raise(plan.predicate):
+        return "Spark may raise on a row, where the condition is not true here"
     if order.nulls_first and not _never_null(plan, column):
         return "NULL comes first: say NULLS LAST, or that the column IS NOT NULL"
     return None

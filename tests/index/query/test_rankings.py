@@ -10,7 +10,7 @@ import fuse_index as fuse
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
 from fuse_index.plugin import Reason, hookimpl
-from fuse_index.predicate import Call, Column, Context, Literal
+from fuse_index.predicate import Call, Cast, Column, Compare, Context, Literal, Opaque
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.query.ranked import first_rows
 from fuse_index.query.ranked.first_rows import RankedOrder, keep_first_rows
@@ -143,6 +143,19 @@ def test_an_order_that_the_ranking_is_not_reads_all(table, asked, where, why):
 
     assert why in last_vote(plan).detail
     assert len(plan.blocks) == 4
+
+
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        (Opaque("acme(n)"), "only Spark can evaluate acme(n)"),
+        (Compare("=", Cast(Cast(N, pa.string()), pa.int32(), "ansi"), Literal(1, pa.int32())), "Spark may raise"),
+    ],
+)
+def test_an_order_over_a_condition_that_is_not_sure_here_reads_all(table, condition, why):
+    plan = plan_scan(table.stored, condition, Engine(HOST, Context()))
+
+    assert why in last_vote(keep_first_rows(plan, order(), Engine(HOST, Context()))).detail
 
 
 def test_null_that_comes_first_does_not_where_the_condition_leaves_it_out(table):

@@ -30,6 +30,8 @@ ORDERS = [
     f"SELECT id FROM fuse.logs.docs ORDER BY {NEAR} DESC LIMIT 1",
     f"SELECT id FROM fuse.logs.docs ORDER BY {NEAR} NULLS LAST, id LIMIT 1",
     "SELECT id FROM fuse.logs.docs ORDER BY l2_distance(v, array(50.2, 31.1), 0.9) NULLS LAST LIMIT 3",
+    f"SELECT id FROM fuse.logs.docs ORDER BY -{NEAR} NULLS LAST LIMIT 1",
+    f"SELECT id FROM fuse.logs.docs WHERE {NEAR} > 1 AND id < 3200 ORDER BY {NEAR} NULLS LAST LIMIT 1",
 ]
 
 

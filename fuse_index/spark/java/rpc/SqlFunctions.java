@@ -5,11 +5,13 @@ import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.SparkSession;
@@ -104,10 +106,18 @@ public class SqlFunctions {
     return in && hasMark((Expression) condition.children().head(), Protocol.CALL_MARK);
   }
 
-  /** The mark of the call that a value is, where it is one of a function that is no condition; else the value. */
+  /**
+   * The mark of the call that a value is, where it is one of a function that is no condition; else the value. Spark moves what is
+   * computed of a call into it (`if(mark, -call, NULL)`): that is no call.
+   */
   public static Expression valueMark(Expression value) {
-    boolean marked = value instanceof If && hasMark(((If) value).predicate(), Protocol.VALUE_MARK);
+    boolean marked = value instanceof If && isCallAlone(((If) value).trueValue()) && hasMark(((If) value).predicate(), Protocol.VALUE_MARK);
     return marked ? ((If) value).predicate() : value;
+  }
+
+  /** Whether a value is what a Python UDF gives, or will, as it is. */
+  private static boolean isCallAlone(Expression value) {
+    return value instanceof PythonUDF || value instanceof AttributeReference && ((AttributeReference) value).name().startsWith("pythonUDF");
   }
 
   private static boolean hasMark(Expression expression, String mark) {
