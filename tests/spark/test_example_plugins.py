@@ -1,4 +1,4 @@
-"""Index kinds of strangers, installed as wheels, skip blocks and rows in Spark SQL, and answer ORDER BY of a function of theirs."""
+"""Index kinds of strangers, installed as wheels, skip blocks and rows in Spark SQL, and answer orders by a function."""
 
 import json
 
