@@ -121,3 +121,17 @@ def test_the_distance_is_null_of_null_and_not_a_number_of_other_lengths():
     by_column = l2_distance(one, pa.array([[0.0, 0.0]] * 4, VECTORS)).to_pylist()
 
     assert str(by_constant) == str(by_column) == "[5.0, None, nan, nan]"
+
+
+def test_the_shell_takes_a_vector_in_json(docs, vectors):
+    from typer.testing import CliRunner
+
+    from fuse_index.cli.program import app
+
+    wanted = str(vectors[7].tolist())
+    run = CliRunner().invoke(
+        app, ["search", docs.stored.store.url, "v", wanted, "--columns", "id", "-n", "1", "--json"]
+    )
+
+    assert run.exit_code == 0, run.output
+    assert '"id":7' in run.output.replace(" ", "")
