@@ -3,6 +3,8 @@
 ``python -m benchmarks.lakes --rows 5000000 --files 40 --runs 5``. Delta and Iceberg are measured where jars of their
 connectors are (``--jars "folder/*.jar"``, for this Spark). A line has the medians of both ways, their ratio, the same
 of CPU time (of Spark and of Python), and what was read. The rows are compared. What was made is deleted.
+
+``--tpch 1`` asks the 22 queries of TPC-H at that scale over each format in place of these.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import Row, SparkSession
 
 from benchmarks.pairs import comparable, cpu_seconds, start
+from benchmarks.tpch.both import queries as tpch_queries
+from benchmarks.tpch.sources import make_source
+from benchmarks.tpch.tables import make_tables
 from fuse_index import spark as fuse_spark
 from fuse_index.errors import InputError
 
@@ -135,15 +140,29 @@ def read_of(spark: SparkSession, query: str) -> str:
         return "not asked"
 
 
-def planning(spark: SparkSession, source: str, query: str, runs: int) -> None:
-    """Print how long EXPLAIN takes both ways: nothing is executed, and so nobody votes."""
-    taken: dict[bool, list[float]] = {True: [], False: []}
-    for _ in range(runs * 4 + 1):
-        for votes in (True, False):
+def planning(spark: SparkSession, source: str, name: str, query: str, runs: int) -> None:
+    """Print how long EXPLAIN takes both ways, by the clock and of CPU time: nothing is executed."""
+    taken: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    for run in range(runs * 6 + 2):
+        for votes in (True, False) if run % 2 else (False, True):
             spark.conf.set(SWITCH, str(votes).lower())
-            taken[votes].append(timed(spark, lambda: spark.sql(f"EXPLAIN {query}").collect())[1][0])
-    without, votes_ = (statistics.median(taken[way][1:]) * 1000 for way in (False, True))
-    print(f"{source:<9}{'EXPLAIN, no condition':<22}{without:>8.1f}ms{votes_:>7.1f}ms", flush=True)
+            taken[votes].append(timed(spark, lambda: spark.sql(f"EXPLAIN {query}").collect())[1])
+    line = f"{source:<9}{name:<22}"
+    for clock in (0, 1):
+        for way in (False, True):
+            line += f"{statistics.median(each[clock] for each in taken[way][2:]) * 1000:>7.1f}ms"
+        line += " " * 8
+    print(line, flush=True)
+
+
+def measure_tpch(spark: SparkSession, folder: Path, scale: float, formats: list[str], runs: int) -> None:
+    """Print a line for each query of TPC-H over each format."""
+    tables = make_tables(scale)
+    for source in formats:
+        spark.conf.set(SWITCH, "true")
+        spark.sql(f"USE {make_source(spark, source, tables, folder, 200_000)}")
+        for name, query in tpch_queries().items():
+            measure(spark, source, name, query, runs)
 
 
 def main() -> None:
@@ -152,6 +171,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=40)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--jars", default="", help="of the connectors, as a pattern of paths")
+    parser.add_argument("--tpch", type=float, metavar="SCALE", help="the queries of TPC-H: 1 has 6,000,000 rows")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder, jars = Path(place), sorted(glob.glob(options.jars)) if options.jars else []
@@ -159,11 +179,17 @@ def main() -> None:
             raise SystemExit(f"--jars {options.jars!r}: no file is called so")
         spark = start(folder, settings_of(folder, jars))
         print(HEADER)
+        if options.tpch:
+            formats = ["parquet", "delta", "iceberg"] if jars else ["parquet"]
+            measure_tpch(spark, folder, options.tpch, formats, options.runs)
+            return
         for source, table in write_sources(spark, folder, options.files, options.rows // options.files, bool(jars)):
             fuse_spark.index(spark, spark.sql(f"SELECT * FROM {table}"), "bloom", ["order_id"])
             for name, query in queries(table, options.rows):
                 measure(spark, source, name, query, options.runs)
-            planning(spark, source, f"SELECT count(*) FROM {table}", options.runs)
+            planning(spark, source, "EXPLAIN, no condition", f"SELECT count(*) FROM {table}", options.runs)
+            where = f"order_id = '{order_of(options.rows // 3)}'"
+            planning(spark, source, "EXPLAIN, one order", f"SELECT * FROM {table} WHERE {where}", options.runs)
         spark.stop()
 
 

@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from fuse_index.ingest.read_files import read_files
     from fuse_index.operations.verify_index import Verification
     from fuse_index.predicate import Context
+    from fuse_index.pruning.calls.switches import indexes_off
     from fuse_index.pruning.explanation import Explanation
     from fuse_index.query.scan import Scan
+    from fuse_index.signals.counters import Counters
+    from fuse_index.signals.listeners import listen
     from fuse_index.sources.prune import prune_files
-    from fuse_index.sources.sync import SyncResult
+    from fuse_index.sources.sync import LeftOutWarning, SyncResult
     from fuse_index.table.open import attach, create_table, open_table, recover_table
     from fuse_index.table.read import scan_polars
     from fuse_index.table.table import Table
@@ -60,7 +63,18 @@ if TYPE_CHECKING:
         cache_columns,
     )
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    _open = "open_table(place), or catalog(warehouse).load_table(name)"
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            **dict.fromkeys(("open", "load", "load_table", "DeltaTable", "table"), f"a table is opened by {_open}"),
+            **dict.fromkeys(("connect", "load_catalog", "Database"), "a warehouse is opened by catalog(place)"),
+            **dict.fromkeys(("read", "scan", "read_table"), "rows are read by open_table(place).scan(where)"),
+            **dict.fromkeys(("write", "write_table", "append"), "rows are added by open_table(place).append(rows)"),
+            **dict.fromkeys(("create", "new"), "a table is made by create_table(place, columns)"),
+            **dict.fromkeys(("read_csv", "read_parquet"), "files are read by read_files(paths)"),
+        },
+    )
 
 __version__ = "0.1.0"
 
@@ -74,10 +88,12 @@ __all__ = [
     "Conflict",
     "Context",
     "Corrupt",
+    "Counters",
     "DefinitionError",
     "Expired",
     "Explanation",
     "ExportWarning",
+    "LeftOutWarning",
     "FormatError",
     "FuseIndexError",
     "Host",
@@ -105,6 +121,8 @@ __all__ = [
     "cache_columns",
     "catalog",
     "create_table",
+    "indexes_off",
+    "listen",
     "open_table",
     "prune_files",
     "read_files",

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from fuse_index.export.keep_up import keep_exports
 from fuse_index.indexes.builder import warn_of_unindexed
 from fuse_index.indexes.registry import Host
+from fuse_index.signals.events import CommitMade
+from fuse_index.signals.listeners import emit
 from fuse_storage import StoredTable
 
 
@@ -21,6 +23,12 @@ def after_commit(
     """
     if task_warnings is not None:
         warn_of_unindexed(table.snapshot, task_warnings)
+    tell_commit(table)
+    return follow_commit(table, host)
+
+
+def follow_commit(table: StoredTable, host: Host | None = None) -> StoredTable:
+    """Do a small step of upkeep, and bring exports up to a commit that listeners were told of, as ``after_commit``."""
     after = table
     if "maintain_after_commit" in table.snapshot.properties:
         from fuse_index.upkeep.after import step_after_commit  # which few tables need, and each worker would pay for
@@ -28,3 +36,17 @@ def after_commit(
         after = step_after_commit(table, host)
     keep_exports(after)
     return after
+
+
+def tell_commit(table: StoredTable) -> None:
+    """Tell listeners of a commit, which left the table so."""
+    snapshot = table.snapshot
+    emit(
+        lambda: CommitMade(
+            table=table.store.url,
+            snapshot=snapshot.id,
+            version=table.entry.version,
+            operation=table.entry.operation,
+            summary=snapshot.summary,
+        )
+    )

@@ -14,6 +14,8 @@ from typing import Self
 import pyarrow as pa
 
 import fuse_storage as storage
+from fuse_index.display.arrow import show_arrow_in_notebooks
+from fuse_index.errors import WhereError
 from fuse_index.expressions.constant_folding import fold_constants
 from fuse_index.expressions.depth import open_chains
 from fuse_index.expressions.evaluable import check_evaluable
@@ -25,14 +27,15 @@ from fuse_index.sql.parse import parse_predicate
 from fuse_storage import ReadOnly, Snapshot, TableUrl
 
 
-@dataclass
+@dataclass(repr=False)
 class TableHandle:
     """One snapshot of a table, and the way to its next one.
 
     A handle reads the snapshot that it was opened at, and what it changes is what it reads: others' commits after that
     are met by the commit, which goes together with them or raises Conflict. A commit through it moves it to the
     snapshot that the commit made, and ``refresh`` to the head; nothing else does. ``pinned``: it was opened at an older
-    state, and stays there. ``with_tail``: whether it reads rows that are not tiered yet.
+    state, and stays there. ``with_tail``: whether it reads rows that are not tiered yet. ``name``: the one by
+    which a catalogue opened it; None where it was opened by its place.
     """
 
     stored: storage.StoredTable
@@ -40,6 +43,10 @@ class TableHandle:
     context: Context = field(default_factory=Context)
     pinned: bool = False
     with_tail: bool = True
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        show_arrow_in_notebooks()
 
     @property
     def snapshot(self) -> Snapshot:
@@ -147,7 +154,13 @@ def resolve_predicate(where: str | Predicate | None, snapshot: Snapshot, engine:
     if isinstance(where, Predicate):
         where = open_chains(where)
         return normalize(fold_constants(where, engine.context, engine.functions), engine.context)
-    return parse_predicate(where, snapshot.schema, engine.context, engine.functions)
+    try:
+        return parse_predicate(where, snapshot.schema, engine.context, engine.functions)
+    except WhereError as error:
+        for name, reason in ((snapshot.source or {}).get("left_out") or {}).items():
+            if name in where:
+                raise WhereError(f"{error}\n{name!r} was left out when the table was attached: {reason}") from error
+        raise
 
 
 def resolve_evaluable(where: str | Predicate | None, snapshot: Snapshot, engine: Engine) -> Predicate | None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fuse_storage.attach.known_files import KnownFile, known_files
     from fuse_storage.attach.set_source import (
         SetSource,
+        SourceChoice,
         SourceVersion,
         adopt_files,
         create_attached_table,
@@ -28,6 +29,17 @@ if TYPE_CHECKING:
     from fuse_storage.attach.stage_files import StagedFiles, reads_as_logged, stage_source_files
     from fuse_storage.bitmaps import pack_mask, unpack_mask
     from fuse_storage.bounds import prefix_end
+    from fuse_storage.card import (
+        CARD_STYLE,
+        MAX_GRID_COLUMNS,
+        MAX_GRID_ROWS,
+        Shown,
+        bytes_text,
+        show_card,
+        show_line,
+        value_grid,
+        value_text,
+    )
     from fuse_storage.catalog.actions import (
         CatalogAction,
         CreateNamespace,
@@ -166,10 +178,10 @@ if TYPE_CHECKING:
     from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET
     from fuse_storage.parquet.foreign.file import modified_microseconds
     from fuse_storage.parquet.foreign.file_schema import (
+        FileColumns,
+        file_columns,
         merge_file_schemas,
         read_file_schema,
-        storable_schema,
-        votable_schema,
     )
     from fuse_storage.parquet.foreign.footer import OpenedFile
     from fuse_storage.parquet.pages import RowMask
@@ -186,6 +198,7 @@ if TYPE_CHECKING:
     from fuse_storage.store.abilities import list_strays
     from fuse_storage.store.cache import Cache, cache_columns, cache_of, process_cache
     from fuse_storage.store.ranges import ObjectMeta
+    from fuse_storage.store.shared_files import resolve_foreign_store
     from fuse_storage.store.store import SHARED_PLACES_OPTION, Store, open_store
     from fuse_storage.store.wrappers import CachedStore, MeteredStore, ReadOnlyStore, meter_requests
     from fuse_storage.table import StoredTable

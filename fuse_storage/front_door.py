@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 
-def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(
+    package: str, others: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__getattr__`` and ``__dir__`` of a package that imports its names under ``if TYPE_CHECKING:`` alone.
+
+    ``others``: what other libraries call it, and how it is done here.
 
     No such name may be that of a module right below the package.
     """
@@ -25,12 +29,19 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
             sources.update(_imported_names(package))
         if name not in sources:
             module = sys.modules[package]  # by which Python names near ones
-            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
+            meant = f": {others[name]}" if others and name in others else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{meant}", name=name, obj=module)
         value = getattr(import_module(sources[name]), name)
         setattr(sys.modules[package], name, value)  # the next time nobody asks here
         return value
 
-    return load, lambda: sorted({*vars(sys.modules[package]), *_imported_names(package)})
+    def names() -> list[str]:
+        loaded = vars(sys.modules[package])
+        if "__all__" in loaded:
+            return sorted({*loaded["__all__"], *(name for name in loaded if name.startswith("__"))})
+        return sorted({*loaded, *_imported_names(package)})
+
+    return load, names
 
 
 def _imported_names(package: str) -> dict[str, str]:

@@ -50,6 +50,8 @@ KNOWN_PROPERTIES = (
     "exports",
     "delete_mode",
     "index_seconds",
+    "indexes_off",
+    "plan_log",
     *MAINTENANCE_PROPERTIES,
 )
 """Properties that mean something here; any other is kept for whoever set it."""
@@ -96,6 +98,10 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     MaintenancePolicy.from_properties(properties)
     if properties.get("tiering", "writer") not in ("writer", "job"):
         raise InvalidArgument(f"tiering = {properties['tiering']!r}: who tiers is a 'writer' or a 'job'")
+    if not isinstance(properties.get("indexes_off", ""), str):
+        raise InvalidArgument(f"indexes_off = {properties['indexes_off']!r}: give names as one text, by commas")
+    if properties.get("plan_log", "on") not in ("on", "off"):
+        raise InvalidArgument(f"plan_log = {properties['plan_log']!r}: plans are kept 'on', or not, 'off'")
     if properties.get("delete_mode", DELETE_MODES[0]) not in DELETE_MODES:
         raise InvalidArgument(f"delete_mode = {properties['delete_mode']!r}: choose one of {', '.join(DELETE_MODES)}")
     try:
@@ -254,8 +260,7 @@ def missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
         return NotFound(
             TableUrl(store.url)
             + " is a warehouse, and no table: open one by its name, "
-            + Advice.call("catalog", store.url)
-            + ".load_table(…)"
+            + Advice.call(f"catalog({store.url!r}).load_table", ...)
         )
     if other is not None and other.rpartition(".")[2] == "parquet":
         return NotFound(

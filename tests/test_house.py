@@ -27,6 +27,7 @@ JAVA_ROOMS = (
     "write",
     "aggregate",
     "driver",
+    "sources",
     "read",
     "files",
     "rpc",
@@ -37,7 +38,7 @@ TREES = {path: ast.parse(path.read_text("utf-8")) for path in FILES}
 
 CROWDED = {ROOT / "fuse_index" / "expressions"}
 """Rooms that may have more than twelve modules: an expression language has many small parts."""
-HOOKS = {"fuse_index_kinds", "fuse_index_functions"}
+HOOKS = {"fuse_index_kinds", "fuse_index_functions", "fuse_index_events"}
 """pluggy finds these by name, so that each plugin defines them."""
 SHAPE = re.compile(
     r"\bshape\b|\blength\b|\bone (?:value )?(?:per|for each|a)\b|\bper (?:unit|block|row|zone|segment|value)\b"

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -202,3 +203,17 @@ def test_the_changelog_is_by_area_and_a_line_an_entry() -> None:
     assert [line for line in entries if line.startswith("  ") or len(line) > 140] == []
     for name in others:
         assert "- " not in re.split(r"^### ", releases[name], flags=re.MULTILINE)[0]
+
+
+def test_a_failure_is_shown_when_it_happens_and_again_at_the_end(tmp_path):
+    (tmp_path / "test_two.py").write_text(
+        "def test_first():\n    assert 1 == 2\n\n\ndef test_second():\n    print('second')\n"
+    )
+
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-sq", str(tmp_path)]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+
+    before, _, after = printed.partition("second\n")
+    assert before.splitlines()[:2] == ["F", f"{' call of test_two.py::test_first ':_^80}"]
+    assert "assert 1 == 2" in before
+    assert "assert 1 == 2" in after

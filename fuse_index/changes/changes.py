@@ -11,10 +11,10 @@ changes. 1 was copied, and 5 came and went. By a key under which 2 became 3, the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from fuse_index.changes.columns import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTI
 from fuse_index.changes.row_diff import ChangedBlocks, UpdatePairs, without_preimages, without_shared_rows
 from fuse_index.errors import InputError
 from fuse_index.expressions.evaluable import check_evaluable
+from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.handle import TableHandle, resolve_column_names, resolve_predicate
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
@@ -106,8 +107,8 @@ def check_is_ancestor(before: storage.StoredTable, after: storage.StoredTable) -
         )
 
 
-@dataclass(frozen=True)
-class Changes:
+@dataclass(frozen=True, repr=False)
+class Changes(storage.Shown):
     """The net changes between two snapshots, of which nothing is read before one of the methods is called.
 
     ``schema_table``: the snapshot in whose columns rows come, and which ``columns``, ``key`` and ``predicate`` are
@@ -118,6 +119,8 @@ class Changes:
     rows, besides the blocks at hand; otherwise the blocks at hand alone.
     """
 
+    _offered = "by_commit columns count key predicate schema to_arrow to_batches to_pandas"
+
     before: storage.StoredTable
     after: storage.StoredTable
     schema_table: storage.StoredTable
@@ -127,6 +130,11 @@ class Changes:
     engine: Engine
     with_tail: bool = True
     preimages: bool = True
+
+    def _facts(self) -> Mapping[str, Any]:
+        where = None if self.predicate is None else predicate_sql(self.predicate)
+        versions = {"since version": self.before.snapshot.version, "to version": self.after.snapshot.version}
+        return {**versions, "columns": self.columns, "key": self.key, "where": where}
 
     def validate(self) -> Changes:
         """Check that these changes can be told; returns itself. Raises SchemaError, InputError or OpaqueError."""

@@ -128,8 +128,16 @@ def _recluster(
 
 @clustering_app.command("suggest")
 def _suggest(
-    table: TableArgument, branch: BranchOption = "main", at: AtOption = None, as_json: JsonOption = False
+    table: TableArgument,
+    queries: Annotated[
+        list[str] | None,
+        typer.Option("--where", "-w", help="A condition that is asked, several times: indexes are tried on a sample."),
+    ] = None,
+    branch: BranchOption = "main",
+    at: AtOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Say, from statistics alone, which columns an index or clustering might help."""
-    suggestions = open_table(table, branch=branch, at=at).inspect.suggest()
+    """Say, from statistics alone, which columns an index or clustering might help; or which index, for conditions."""
+    opened = open_table(table, branch=branch, at=at)
+    suggestions = opened.explain.suggest(queries) if queries else opened.inspect.suggest()
     output.print_json(suggestions.to_pylist()) if as_json else output.print_rows(suggestions)

@@ -21,6 +21,7 @@ from typer.main import get_command
 
 from fuse_index import __version__
 from fuse_index.cli import output
+from fuse_index.cli.accounts.explain import accounts_app
 from fuse_index.cli.catalog import catalog_app
 from fuse_index.cli.clustering import clustering_app
 from fuse_index.cli.columns import columns_app
@@ -33,6 +34,7 @@ from fuse_index.cli.kinds.new_plugin import plugin_app
 from fuse_index.cli.options import Typed
 from fuse_index.cli.rows import rows_app
 from fuse_index.cli.servers.serve import serve_app
+from fuse_index.cli.servers.ui import ui_app
 from fuse_index.cli.tables import tables_app
 from fuse_index.cli.upkeep.maintain import upkeep_app
 from fuse_index.indexes.plugins import try_plugin
@@ -43,6 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(tables_app)
+app.add_typer(accounts_app)
 app.add_typer(inspect_app)
 app.add_typer(history_app)
 app.add_typer(columns_app)
@@ -51,6 +54,7 @@ app.add_typer(foreign_app)
 app.add_typer(clustering_app)
 app.add_typer(upkeep_app)
 app.add_typer(serve_app)
+app.add_typer(ui_app)
 app.add_typer(catalog_app, name="catalog", help="Make, list, rename, drop and bring back the names of a warehouse.")
 app.add_typer(plugins_app, name="plugins")
 app.add_typer(plugin_app, name="plugin")
@@ -104,6 +108,8 @@ class ShellWords(Words):
         return url
 
     def operation(self, meant: Operation) -> str:
+        if meant.name.endswith(".load_table"):
+            return "WAREHOUSE#NAME"
         options = " ".join(_option(name, value) for name, value in meant.arguments if name)
         if not meant.whole:
             return options

@@ -258,24 +258,6 @@ def _search(
     output.print_json_lines(best_rows) if as_json else _print_rows(best_rows, limit)
 
 
-@tables_app.command("explain")
-def _explain(
-    table: TableArgument,
-    where: WhereOption = None,
-    branch: BranchOption = "main",
-    at: AtOption = None,
-    version: VersionOption = None,
-    tail: TailOption = True,
-    as_json: JsonOption = False,
-) -> None:
-    """Say for each part of a condition which index was asked, and what it removed or why it could not."""
-    explanation = open_table(table, branch=branch, at=at, version=version, tail=tail).explain(where)
-    if as_json:
-        output.print_json(explanation.to_dict())
-    else:
-        output.stdout_console().print(explanation)
-
-
 def _print_rows(rows: pa.Table, limit: int) -> None:
     output.print_rows(rows)
     if limit and rows.num_rows == limit:

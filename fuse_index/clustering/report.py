@@ -59,17 +59,22 @@ class OrderReport:
         return ", ".join(self.names)
 
 
-@dataclass(frozen=True, slots=True)
-class ClusteringReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ClusteringReport(storage.Shown):
     """How blocks overlap in the order of a clustering key.
 
     ``orders``: of a linear key, the key itself, then each column if there are several; of a curve, each column. The
     averages are those of the key, or the means over the columns of a curve.
     """
 
+    _shown = "cluster_by method blocks average_depth average_overlaps maximum_depth"
+
     cluster_by: tuple[str, ...]
     method: str
     orders: tuple[OrderReport, ...]
+
+    def _sections(self) -> list[str]:
+        return [self.to_svg()]
 
     @property
     def blocks(self) -> int:
@@ -117,9 +122,6 @@ class ClusteringReport:
         )
         charts = [OrderChart(order.name, order.profile, order.overlaps.histogram) for order in self.orders]
         return clustering_svg(title, charts)
-
-    def _repr_svg_(self) -> str:
-        return self.to_svg()
 
     def __str__(self) -> str:
         head = f"overlaps by {', '.join(self.cluster_by)} ({self.method}): {self.blocks:,} blocks"

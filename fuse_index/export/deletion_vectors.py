@@ -13,7 +13,6 @@ import json
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 import numpy as np
 
@@ -78,13 +77,22 @@ def puffin_vectors(deleted: Sequence[RowMask], data_files: Sequence[str]) -> tup
     return b"".join([data, PUFFIN_HEAD, footer, length, _PUFFIN_FLAGS, PUFFIN_HEAD]), vectors
 
 
-def z85(file_id: UUID) -> str:
-    """The id of a file of vectors as Delta writes it into paths: ZeroMQ's base 85.
+def z85(data: bytes) -> str:
+    """Bytes, a multiple of four, as Delta writes them into paths and logs: ZeroMQ's base 85.
 
-    >>> z85(UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61"))
+    >>> z85(bytes.fromhex("d2c639aa8816431aaaf6d3fe2512ff61"))
     '^-aqEH.-t@S}K{vb[*k^'
     """
-    return base64.b85encode(file_id.bytes).translate(bytes.maketrans(_BASE85, _Z85)).decode()
+    return base64.b85encode(data).translate(bytes.maketrans(_BASE85, _Z85)).decode()
+
+
+def unz85(text: str) -> bytes:
+    """The bytes that a text of ZeroMQ's base 85 stands for.
+
+    >>> unz85("^-aqEH.-t@S}K{vb[*k^").hex()
+    'd2c639aa8816431aaaf6d3fe2512ff61'
+    """
+    return base64.b85decode(text.encode().translate(bytes.maketrans(_Z85, _BASE85)))
 
 
 def _concatenate(head: bytes, deleted: Iterable[RowMask]) -> tuple[bytes, list[StoredVector]]:

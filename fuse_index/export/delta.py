@@ -184,7 +184,7 @@ def _write_vectors(files: LiveFiles, chosen: list[int]) -> dict[int, _Action]:
     file_id = uuid4()
     data, vectors = delta_vectors(files.deleted_rows(chosen))
     files.table.store.create(f"deletion_vector_{file_id}.bin", data)
-    return {number: _describe(vector, z85(file_id)) for number, vector in zip(chosen, vectors, strict=True)}
+    return {number: _describe(vector, z85(file_id.bytes)) for number, vector in zip(chosen, vectors, strict=True)}
 
 
 def _describe(vector: StoredVector, file_id: str) -> _Action:

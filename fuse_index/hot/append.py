@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 import fuse_storage as storage
-from fuse_index.after_commit import after_commit
+from fuse_index.after_commit import after_commit, follow_commit, tell_commit
 from fuse_index.hot.tier import tier_table
 from fuse_index.indexes.registry import Host
 from fuse_storage import SchemaChange, Snapshot, StagedPuts, StoredTable, TableUrl, WholeBlocks
@@ -113,7 +113,7 @@ def commit_with_blocks(
         _head_that_has(table, None)
     committed = _tier_if_due(storage.delete_blocks(table, blocks, deleted_keys, still_holds), host)
     if committed.head is committed.state:
-        return Committed(committed.state, after_commit(committed.state, host=host))
+        return Committed(committed.state, follow_commit(committed.state, host))
     return committed
 
 
@@ -132,6 +132,7 @@ def _head_that_has(table: StoredTable, application: tuple[str, int] | None) -> S
 
 
 def _tier_if_due(committed: StoredTable, host: Host) -> Committed:
+    tell_commit(committed)
     snapshot = committed.snapshot
     if snapshot.properties.get("tiering", "writer") == "writer" and _exceeds(snapshot, 1):
         with suppress(storage.StorageError):

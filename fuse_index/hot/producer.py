@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ import pyarrow as pa
 import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.hot.append import hot_row_limit
-from fuse_storage import Snapshot
+from fuse_storage import Shown, Snapshot
 
 _MAX_SILENT_ATTEMPTS = 5
 """How often a batch of a named application is tried whose commit got no answer."""
@@ -56,7 +57,7 @@ class _Sent:
     future: Future[int] = field(default_factory=Future)
 
 
-class Producer:
+class Producer(Shown):
     """Takes rows from any thread, and gives a future for each call: the version that has them, or the error.
 
     ``linger``: seconds between two commits at least. ``rows``: so many are committed at once, or fewer if the table's
@@ -73,6 +74,9 @@ class Producer:
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="fuse-producer", daemon=True)
         self._thread.start()
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {"linger": self._linger, "rows": self._max_rows, "waiting rows": self._row_count, "closed": self._closed}
 
     def send(self, rows: Any) -> Future[int]:
         """Hand over rows, which are matched to the table's columns at once.

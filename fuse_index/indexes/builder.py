@@ -28,7 +28,36 @@ from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.indexes.sandbox import describe_error
 from fuse_index.predicate import Column, Context
 from fuse_index.reasons import Reason
+from fuse_index.signals.events import IndexFailed
+from fuse_index.signals.listeners import emit
 from fuse_storage import Pack, Sidecar, Snapshot
+
+
+class BuildFailures:
+    """What kinds failed at of late in this process, by the keys of definitions: why an index lacks blocks."""
+
+    MAX = 1_000
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+
+    def note(self, key: str, failure: str) -> None:
+        """Remember what an index failed at."""
+        if len(self._said) >= self.MAX:
+            self._said.clear()
+        self._said[key] = failure
+
+    def forget(self, key: str) -> None:
+        """Forget it, since a block was indexed."""
+        self._said.pop(key, None)
+
+    def find(self, key: str) -> str | None:
+        """What an index failed at, if it did."""
+        return self._said.get(key)
+
+
+BUILD_FAILURES = BuildFailures()
+"""Those of this process."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +128,9 @@ class IndexBuilder:
             if self.definition.where is not None:
                 rows = rows.filter(evaluate(self.definition.where, rows, self._context, self._functions))
                 zones = np.array([0, rows.num_rows], np.int64)
-            return self._check_sidecar(self.kind.build(self.input_values(rows), zones, self.definition.options))
+            built = self._check_sidecar(self.kind.build(self.input_values(rows), zones, self.definition.options))
+            BUILD_FAILURES.forget(self.key)
+            return built
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may raise anything, SystemExit included
@@ -179,8 +210,11 @@ class IndexBuilder:
     def _report_failure(self, verb: str, what: str, error: BaseException) -> None:
         name, kind = self.definition.name, self.kind.name
         told = describe_error(error)
+        failure = f"{verb}() on {what}: {told}"
+        BUILD_FAILURES.note(self.key, failure)
+        emit(lambda: IndexFailed(table="", index=name, kind=kind, reason=Reason.PLUGIN_ERROR.value, detail=failure))
         if self.strict:
-            raise IndexFault(name, kind, Reason.PLUGIN_ERROR, f"{verb}() on {what}: {told}") from error
+            raise IndexFault(name, kind, Reason.PLUGIN_ERROR, failure) from error
         effect = "which is not rolled up" if verb == "roll_up" else "unindexed for now"
         by = f"index {name!r} (kind {kind!r} of {self.source})"
         warnings.warn(f"{by} failed in {verb}() on {what}, {effect}: {told}", PluginWarning, stacklevel=3)

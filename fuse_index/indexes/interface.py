@@ -28,6 +28,7 @@ from fuse_index.indexes.ballot import Ballot
 from fuse_index.indexes.block_batch import BlockBatch
 from fuse_index.predicate import Call, Context, Leaf, Term
 from fuse_index.reasons import Reason
+from fuse_index.signals.events import Event
 from fuse_storage import Pack, Sidecar
 
 API = 2
@@ -50,6 +51,11 @@ class Hooks:
     @hookspec
     def fuse_index_functions(self) -> Iterable[Function]:
         """The functions that this module brings to conditions, values and Spark SQL."""
+        raise NotImplementedError  # never called: pluggy reads the signature
+
+    @hookspec
+    def fuse_index_events(self, event: Event) -> None:
+        """Called with what happens in a process where the plugin is installed; see ``fuse_index.signals.events``."""
         raise NotImplementedError  # never called: pluggy reads the signature
 
 

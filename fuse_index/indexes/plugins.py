@@ -25,7 +25,7 @@ ENTRY_POINT_GROUP = "fuse_index.plugins"
 """The entry-point group under which distributions announce their plugins."""
 OWN_DISTRIBUTION = "fuse-index"
 """Its plugins come first, so that nobody can take the names of what is built in."""
-HOOK_NAMES = ("fuse_index_kinds", "fuse_index_functions")
+HOOK_NAMES = ("fuse_index_kinds", "fuse_index_functions", "fuse_index_events")
 
 
 class PluginRejected(Exception):
@@ -58,6 +58,11 @@ class Plugin:
     def built_in(self) -> bool:
         """Whether it came with this package, however it was handed over."""
         return self.distribution == OWN_DISTRIBUTION or self.reference in _own_references()
+
+    @property
+    def hooks(self) -> tuple[Any, ...]:
+        """Its functions of each hook, or None: others after the module was loaded again."""
+        return tuple(getattr(self.implementation, name, None) for name in HOOK_NAMES)
 
     @classmethod
     def wrap(cls, plugin: Any) -> Plugin:
@@ -161,7 +166,7 @@ def hook_results(plugin: Plugin) -> tuple[list[Any], list[Any]]:
     manager.check_pending()
     if not manager.get_hookcallers(plugin.implementation):
         raise PluginRejected(
-            f"it implements neither {' nor '.join(HOOK_NAMES)}: decorate one with fuse_index.plugin.hookimpl"
+            f"it implements none of {', '.join(HOOK_NAMES)}: decorate one with fuse_index.plugin.hookimpl"
         )
     kinds, functions = manager.hook.fuse_index_kinds(), manager.hook.fuse_index_functions()
     return [kind for some in kinds for kind in some], [function for some in functions for function in some]

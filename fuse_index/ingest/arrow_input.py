@@ -175,8 +175,10 @@ def resolve_arrow_schema(schema: Any) -> pa.Schema:
         case _ if hasattr(schema, "fieldNames") and hasattr(schema, "json"):
             return _schema_from_spark(json.loads(schema.json()))
         case _:
+            hint = "; the place of a table comes before its columns" if isinstance(schema, PathLike) else ""
             raise InputError(
-                f"a schema cannot be read from {type(schema).__name__}: give a pa.Schema, a StructType or DDL text"
+                f"a schema cannot be read from {type(schema).__name__}: give a pa.Schema, a StructType or DDL text "
+                f"such as 'id BIGINT, name STRING'{hint}"
             )
 
 

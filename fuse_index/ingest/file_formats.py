@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ from fuse_storage import StorageError
 _BATCH_ROWS = 65_536
 _BLOCK_BYTES = 4 << 20
 """Bytes of text that are parsed at a time, and looked into for the types of columns. No line may be longer."""
+_ARROW_VALUE = re.compile(r"In CSV column #(\d+):.*?conversion error to (\S+): invalid value '(.*?)'")
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 
 
@@ -45,8 +47,22 @@ def naming(file: InputFile) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, StorageError, ValueError) as problem:
         hint = " (one JSON object a line)" if file.format is InputFormat.jsonl else ""
-        said = str(problem).strip().split("\n")[0]
+        said = _in_words_of_columns(str(problem).strip().split("\n")[0], file)
         raise InputFileError(f"{file.name} is not readable as {file.format}{hint}: {said}") from problem
+
+
+def _in_words_of_columns(said: str, file: InputFile) -> str:
+    """What Arrow says of a value of a text file, with the column's name, and how a word is said to be NULL."""
+    if (found := _ARROW_VALUE.search(said)) is None:
+        return said
+    name = f"#{found[1]}"
+    with suppress(pa.ArrowException, OSError, StorageError, ValueError, IndexError), file.open() as raw:
+        name = repr(_open_csv(_decompressed(raw, file), file, pa.schema([])).schema.names[int(found[1])])
+    value = f"{found[3]!r}"
+    return (
+        f"column {name} holds {value}, which is no {found[2]}: if it means NULL say so (--null {found[3] or value}, or "
+        f"nulls=[{value}] of read_files in Python), else mend the file or widen the column"
+    )
 
 
 def open_input_file(file: InputFile, schema: pa.Schema) -> OpenFile:

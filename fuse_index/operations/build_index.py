@@ -21,6 +21,8 @@ from fuse_index.indexes.define import redefine_index
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations.unindexed import unindexed_blocks
+from fuse_index.signals.events import IndexBuilt
+from fuse_index.signals.listeners import emit
 from fuse_storage import BlockFrame, FormatError, NotFound, Sidecar, StagedSidecars, StoredTable
 
 _MAX_BLOCKS_PER_TASK = 64
@@ -188,6 +190,7 @@ def run_build_tasks(
         return table
     if table.store.url.startswith("memory:"):
         processes = 1  # other processes would find nothing there
+    started = time.perf_counter()
     meter = _ProgressMeter(sum(task.block_count for task in tasks), progress)
     committer = _Committer(tasks[0].builder, table, commit_seconds)
     try:
@@ -202,6 +205,16 @@ def run_build_tasks(
             f"index {definition.name!r} was built on none of {blocks:,} blocks: its kind {definition.kind!r} failed on "
             f"each, as was warned of; repair the kind, or drop the index"
         )
+    definition = tasks[0].builder.definition
+    emit(
+        lambda: IndexBuilt(
+            table=table.store.url,
+            seconds=time.perf_counter() - started,
+            index=definition.name,
+            kind=definition.kind,
+            blocks=committer.indexed,
+        )
+    )
     return committer.head
 
 

@@ -82,14 +82,21 @@ class DmlJob:
         """Divide the blocks that may hold rows of the condition among at most so many tasks, neighbours together."""
         if self.edit is None:
             return []
-        plan = self._plan_scan(self.table)
+        plan, dropped = self.plan_blocks()
         if self.drop_full_blocks:
-            full = plan.always_matching_blocks
-            self._drop_blocks(plan.take(np.flatnonzero(full)))
-            plan = plan.take(np.flatnonzero(~full))
+            self._drop_blocks(dropped)
         block_numbers = plan.blocks.ordinals
         shares = np.array_split(block_numbers, max(1, min(max_tasks or self.task_count, len(block_numbers))))
         return [RewriteTask(tuple((number,) for number in share.tolist())) for share in shares if len(share)]
+
+    def plan_blocks(self) -> tuple[ScanPlan[BlockFrame], ScanPlan[BlockFrame]]:
+        """Plan which blocks it reads, and which it drops without reading them."""
+        plan = self._plan_scan(self.table)
+        if self.edit is None:
+            none = plan.take(np.zeros(0, np.int64))
+            return none, none
+        full = plan.always_matching_blocks & self.drop_full_blocks
+        return plan.take(np.flatnonzero(~full)), plan.take(np.flatnonzero(full))
 
     def _drop_blocks(self, plan: ScanPlan[BlockFrame]) -> None:
         """Note blocks that go without being read."""

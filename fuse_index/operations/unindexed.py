@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from fuse_index.errors import IndexFault
 from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.pruning.readable import blocks_to_roll_up, readable_blocks
 from fuse_storage import SidecarRows, StoredTable
@@ -46,3 +47,16 @@ def _blocks_without_pack(sidecars: SidecarRows) -> _BlockNumbers:
     sizes = {(url, file.key): file.size for (url, folder), store in folders.items() for file in store.list(folder)}
     damaged = [numbers for pack, numbers in packs if sizes.get((pack.store.url, pack.key)) != pack.length]
     return np.concatenate([np.zeros(0, np.int64), *damaged])
+
+
+def build_failure(table: StoredTable, builder: IndexBuilder) -> str | None:
+    """Why no block is indexed: what a strict builder fails at on the first block; None if it does not. Reads it."""
+    blocks = table.blocks()
+    if not len(blocks):
+        return None
+    zones = np.append(0, np.cumsum(blocks.zone_rows[: blocks.zone_offsets[1]])).astype(np.int64)
+    try:
+        builder.build(table.read_block(blocks, 0, builder.columns), zones, f"block {blocks.ids[0]}")
+    except IndexFault as fault:
+        return fault.detail
+    return None

@@ -29,6 +29,7 @@ from fuse_index.indexes.interface import Answers, Probe, Refusal, RollsUp, Votes
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, check_probe, sandboxed_call
 from fuse_index.operations.sample_predicates import generate_predicates
+from fuse_index.operations.unindexed import build_failure
 from fuse_index.predicate import And, Column, Context, Leaf
 from fuse_index.pruning.calls.call_probe import call_probe
 from fuse_index.pruning.nulls import (
@@ -39,7 +40,7 @@ from fuse_index.pruning.nulls import (
     strip_nulls_for_kind,
 )
 from fuse_index.pruning.readable import null_where_unusable, readable_blocks, usable_roll_ups
-from fuse_storage import BlockFrame, CachedStore, PackSlice, SidecarRows, StorageError, StoredTable, unpack_mask
+from fuse_storage import BlockFrame, CachedStore, PackSlice, Shown, SidecarRows, StorageError, StoredTable, unpack_mask
 
 _KIND_TIMEOUT_SECONDS = 30.0
 """How long a kind may take for one vote."""
@@ -52,9 +53,11 @@ _KIND_FAILS = "its kind fails in "
 _TRUTH_NAMES = {TRUE: "TRUE", FALSE: "FALSE", NULL: "NULL"}
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Shown):
     """What was looked at, and what is wrong. ``problems`` is empty for an index that may be trusted."""
+
+    _shown = "index sound blocks payloads leaves problems"
 
     index: str
     blocks: int
@@ -98,7 +101,8 @@ def check_index(
     frame = table.blocks()
     sidecars = frame.sidecars(definition.key)
     if sidecars is None:
-        return Verification(definition.name, 0, 0, 0)
+        failure = build_failure(table, IndexBuilder.for_definition(definition, host, strict=True))
+        return Verification(definition.name, 0, 0, 0, () if failure is None else (f"{_KIND_FAILS}{failure}",))
     problems, payloads = [sidecars.error] if sidecars.error else [], 0
     for pack, members in sidecars.packs():
         payloads += len(members)

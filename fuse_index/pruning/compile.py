@@ -20,6 +20,7 @@ from fuse_index.indexes.interface import IndexKind, Input, Probe, Refusal, Votes
 from fuse_index.indexes.sandbox import PluginFailure, check_probe, sandboxed_call, trusted_call
 from fuse_index.predicate import And, Call, Column, Leaf, Opaque, Or, Predicate
 from fuse_index.pruning.calls.budget import CallBudget, failure_reason
+from fuse_index.pruning.calls.switches import NO_SWITCHES, Switches
 from fuse_index.pruning.choose_leaves import LeafChoice
 from fuse_index.pruning.combine import best_case_outcomes
 from fuse_index.pruning.nulls import decided_by_engine, strict_function_names, strip_nulls_for_kind
@@ -111,6 +112,7 @@ class IndexSet:
     engine: Engine
     definitions: Sequence[IndexDefinition | UnavailableIndex]
     budget: CallBudget
+    switches: Switches = NO_SWITCHES
 
     def compile(self, predicate: Predicate) -> PredicateProbes:
         choice = LeafChoice.of(predicate)
@@ -167,7 +169,11 @@ class IndexSet:
         if len(terms) == 1 and isinstance(terms[0], Column):
             given = (Input(terms[0], terms[0].type),)
             for name, kind in self.engine.host.kinds.items():
-                if kind.implicit:
+                if not kind.implicit:
+                    continue
+                if refusal := self.switches.refuse(kind, self.engine):
+                    yield IndexRefusal(name, kind.name, refusal)
+                else:
                     yield self._compile_for_index(subject, name, kind, given, None)
         columns = {column for term in terms for column in columns_of(term)}
         for definition in self.definitions:

@@ -6,15 +6,18 @@ One value for every reader: text, a dict for programs, a rich table for terminal
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from html import escape
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fuse_index.display.block_map import BlockMap
+from fuse_index.display.plan_card import plan_card
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.predicate import Predicate
+from fuse_index.pruning.account.stages import NO_STAGES, Stages
+from fuse_index.pruning.account.uses import SearchUse, StatementUse
 from fuse_index.reasons import FAULTS, Reason
 from fuse_storage import BlockFrame, StoredTable, tail_keys
 
@@ -40,6 +43,7 @@ class Vote:
     """What one index did for one leaf of the predicate.
 
     ``rows_removed`` counts single rows of zones that are still read, beside the blocks and zones that are not.
+    ``added``: nobody wrote this condition; the engine, or Spark, has it follow from what was asked.
     """
 
     leaf: str
@@ -50,10 +54,12 @@ class Vote:
     blocks_removed: int = 0
     zones_removed: int = 0
     rows_removed: int = 0
+    added: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "leaf": self.leaf,
+            **({"added": True} if self.added else {}),
             "index": self.index,
             "kind": self.kind,
             "blocks_removed": self.blocks_removed,
@@ -95,6 +101,7 @@ class SourceUse:
 
     ``files``: how many it was about to read; ``left_out``: of them, no row can match; ``unknown``: of them, no index
     knows; ``in_part``: some row groups of them were left out. ``problem``: why every file was read; else empty.
+    ``release``: of the connector, where it is none of those that were tested; else empty.
     """
 
     connector: str
@@ -103,14 +110,16 @@ class SourceUse:
     unknown: int = 0
     in_part: int = 0
     problem: str = ""
+    release: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     def __str__(self) -> str:
+        connector = f"{self.connector} {self.release} (not tested)" if self.release else self.connector
         if self.problem:
-            return f"{self.connector} reads every file: {self.problem}"
-        text = f"{self.connector} reads {self.files - self.left_out:,} of {self.files:,} files"
+            return f"{connector} reads every file: {self.problem}"
+        text = f"{connector} reads {self.files - self.left_out:,} of {self.files:,} files"
         if self.in_part:
             text += f", {self.in_part:,} in part"
         return f"{text}; the index does not know {self.unknown:,} of these: refresh it" if self.unknown else text
@@ -126,7 +135,13 @@ class Explanation:
     (or fewer, where an index knew rows); ``bytes`` those of the block files.
 
     ``source``: where the table only votes on files that another connector reads. Counted are then the files that the
-    table knows; the connector may read others, or fewer.
+    table knows; the connector may read others, or fewer. ``left_out``: columns of its source that the table lacks,
+    since they cannot be read.
+
+    ``statement``: what a statement does beside reading. ``search``: how a ranked search found its rows.
+    ``stages``: what was asked in each stage of the plan, and what that cost.
+
+    ``map``: what became of each block, which is drawn in a notebook.
     """
 
     snapshot: str
@@ -142,6 +157,11 @@ class Explanation:
     table: str = ""
     alias: str = ""
     source: SourceUse | None = None
+    left_out: tuple[str, ...] = ()
+    statement: StatementUse | None = None
+    search: SearchUse | None = None
+    stages: Stages = NO_STAGES
+    map: BlockMap | None = field(default=None, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, with the keys that design promises."""
@@ -151,9 +171,10 @@ class Explanation:
             "snapshot": self.snapshot,
             "where": None if self.predicate is None else predicate_sql(self.predicate),
             **{level: totals.to_dict() for level, totals in self._levels()},
-            **({} if self.tail is None else {"tail": self.tail.to_dict()}),
-            **({} if self.source is None else {"source": self.source.to_dict()}),
+            **{name: use.to_dict() for name, use in self._uses().items()},
+            **({"left_out": list(self.left_out)} if self.left_out else {}),
             "predicates": [vote.to_dict() for vote in self.votes],
+            "stages": [stage.to_dict() for stage in self.stages],
             "seconds": self.seconds,
         }
 
@@ -166,6 +187,11 @@ class Explanation:
     def called(self) -> str:
         """The table, and what the query calls it."""
         return f"{self.table} AS {self.alias}" if self.alias else self.table
+
+    @property
+    def where(self) -> str:
+        """The condition as text of SQL."""
+        return predicate_sql(self.predicate) if self.predicate is not None else "(everything)"
 
     def _levels(self) -> list[tuple[str, Totals]]:
         return [
@@ -180,7 +206,7 @@ class Explanation:
         lines = [
             f"table    {self.called}",
             f"snapshot {self.snapshot}",
-            f"where    {predicate_sql(self.predicate) if self.predicate is not None else '(everything)'}",
+            f"where    {self.where}",
         ]
         lines += [f"{level:8} {totals.kept:,} of {totals.total:,} to read" for level, totals in self._levels()]
         lines += self._notes()
@@ -191,12 +217,16 @@ class Explanation:
             lines.append("  " + "  ".join(padded).rstrip())
         return "\n".join(lines)
 
+    def _uses(self) -> dict[str, TailUse | SourceUse | StatementUse | SearchUse]:
+        uses = {"tail": self.tail, "source": self.source, "change": self.statement, "search": self.search}
+        return {name: use for name, use in uses.items() if use is not None}
+
     def _notes(self) -> list[str]:
-        notes = {"tail": self.tail, "source": self.source}
-        return [f"{name:8} {note}" for name, note in notes.items() if note is not None]
+        left_out = [f"left out {', '.join(self.left_out)}"] if self.left_out else []
+        return [*(f"{name:8} {use}" for name, use in self._uses().items()), *left_out]
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
-        return [(vote.leaf, vote.index or "-", vote.reason.value, _effect(vote)) for vote in self.votes]
+        return [(_leaf(vote), vote.index or "-", vote.reason.value, _effect(vote)) for vote in self.votes]
 
     def __rich__(self) -> Group:
         from rich.console import Group
@@ -207,22 +237,21 @@ class Explanation:
             reading.add_row(level, f"{totals.kept:,}", f"{totals.total:,}")
         why = Table("predicate", "index", "kind", "reason", "effect")
         for vote in self.votes:
-            cells = (vote.leaf, vote.index, vote.kind, vote.reason.value, _effect(vote))
+            cells = (_leaf(vote), vote.index, vote.kind, vote.reason.value, _effect(vote))
             why.add_row(*(cell.replace("[", r"\[") for cell in cells))
         return Group(f"table    {self.called}", f"snapshot {self.snapshot}", reading, *self._notes(), why)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
-        reading = "".join(
-            f"<tr><td>{level}</td><td>{t.kept:,}</td><td>{t.total:,}</td></tr>" for level, t in self._levels()
-        )
-        why = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows())
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
-        return (
-            f"<p>table <code>{escape(self.called)}</code></p>"
-            f"<p>snapshot <code>{escape(self.snapshot)}</code></p><table><tr><th></th><th>to "
-            f"read</th><th>of</th></tr>{reading}</table>{notes}"
-            f"<table><tr><th>predicate</th><th>index</th><th>reason</th><th>effect</th></tr>{why}</table>"
-        )
+        facts = {"table": self.called, "snapshot": self.snapshot, "where": self.where}
+        levels = [(level, totals.kept, totals.total) for level, totals in self._levels()]
+        return plan_card(facts, levels, self._notes(), self._rows(), self.map)
+
+
+def _leaf(vote: Vote) -> str:
+    return f"{vote.leaf} (added)" if vote.added else vote.leaf
 
 
 def _effect(vote: Vote) -> str:
@@ -263,6 +292,7 @@ def explain_plan(
         seconds=0.0,
         tail=tail_use(table, blocks),
         table=table.store.url,
+        left_out=tuple((table.snapshot.source or {}).get("left_out") or ()),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from fuse_index.indexes.ballot import UNKNOWN, Ballot
 from fuse_index.indexes.block_batch import FrameBatch, Payload, UnitIndices, ZoneMap, zones_of_blocks
 from fuse_index.pruning.compile import CompiledProbe, LeafProbes
-from fuse_index.pruning.probe import LevelProbe
+from fuse_index.pruning.probe import LevelProbe, remedy_of
 from fuse_index.pruning.readable import usable_blocks
 from fuse_storage import BlockFrame, SidecarRows, StorageError
 
@@ -31,7 +31,7 @@ def probe_payloads(
     if sidecars is None:
         level.note_not_indexed(leaf_probes, compiled)
         return None
-    usable = usable_blocks(sidecars, compiled.kind, chosen, level.noting(leaf_probes, compiled))
+    usable = usable_blocks(sidecars, compiled.kind, chosen, level.noting(leaf_probes, compiled), remedy_of(compiled))
     chosen = chosen[usable[chosen]]
     if not len(chosen):
         return None

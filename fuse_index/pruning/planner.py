@@ -36,8 +36,8 @@ It holds no ``bob`` in the second, which is believed together with what was said
 ([False, False, True], [False, False, True])
 
 The mask is the first list. Rows of the blocks in the second need no filter; others are filtered again, so that a vote
-that is not sharp costs time and no row. A vote holds three outcomes
-and not the mask's one bit, since the opposite of "may match" would drop blocks of which only some rows match.
+that is not sharp costs time and no row. A vote holds three outcomes and not the mask's one bit, since the opposite of
+"may match" would drop blocks of which only some rows match.
 
 All this is done thrice: of segments, by roll-ups in the segment list; of the blocks of those that are left; and of
 their zones. Whatever an index cannot say leaves things as they were, with a reason; whoever contradicts exact
@@ -59,11 +59,13 @@ from fuse_index.errors import IndexFault
 from fuse_index.expressions.traversal import columns_of, leaf_terms
 from fuse_index.indexes.ballot import TRUE, Ballot
 from fuse_index.indexes.block_batch import UnitIndices, zones_of_blocks
-from fuse_index.indexes.definition import load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Refusal
 from fuse_index.predicate import Context, Predicate
+from fuse_index.pruning.account.stages import Stages, segments_left
+from fuse_index.pruning.account.tell import tell_plan
 from fuse_index.pruning.calls.budget import CallBudget, budget_of
+from fuse_index.pruning.calls.switches import Switches
 from fuse_index.pruning.compile import IndexSet, PredicateProbes
 from fuse_index.pruning.explanation import Explanation, explain_plan
 from fuse_index.pruning.payload_probe import probe_payloads
@@ -150,9 +152,9 @@ def plan_scan(
     started = perf_counter()
     if predicate is None or not indexes:
         return full_scan_plan(table, predicate, engine.context)
-    definitions = load_definitions(table.snapshot, engine.host, engine.context)
+    switches = Switches.of(table.snapshot.properties)
     calls = budget_of(table.store.url, table.snapshot.properties, budget)
-    probes = IndexSet(engine, definitions, calls).compile(predicate)
+    probes = IndexSet(engine, switches.definitions(table.snapshot, engine), calls, switches).compile(predicate)
     while True:  # each time without an index more
         try:
             return _Planner(table, probes, PruningTrace(strict), calls, started).run(engine.context)
@@ -197,6 +199,7 @@ class _Planner:
         tally = Tally.begin(self.probes, self.trace, len(segments))
         self._probe_metadata(LevelProbe.of_segments(self._probe_context(), segments), tally)
         living = np.flatnonzero(tally.combined().may_match)
+        self.trace.stages.end("segments", self.table.store, segments_left(segments, living))
 
         blocks = self.table.blocks(living, self._columns())
         tally = tally.cut(np.repeat(living, segments.block_counts[living]), blocks.row_counts)
@@ -204,6 +207,8 @@ class _Planner:
         alive = np.flatnonzero(tally.combined().may_match)
         if len(alive) < len(blocks):
             blocks = blocks.take(alive)
+        left = len(blocks), len(blocks.zone_rows), int(blocks.row_counts.sum())
+        self.trace.stages.end("blocks", self.table.store, left)
 
         owners = np.repeat(np.arange(len(blocks)), np.diff(blocks.zone_offsets))
         tally = tally.cut(alive[owners], blocks.zone_rows)
@@ -214,7 +219,9 @@ class _Planner:
         )
         if level.has_zone_statistics:
             self._probe_metadata(level, tally)
+            self.trace.stages.end("zones", self.table.store, level.count_left(tally.combined()))
         self._probe_payloads(level, tally)
+        self.trace.stages.end("payloads", self.table.store, level.count_left(tally.combined()))
         return self._finish(context, blocks, tally.combined())
 
     def _probe_context(self) -> ProbeContext:
@@ -235,7 +242,7 @@ class _Planner:
             for compiled, vote in level.probe_metadata(leaf_probes):
                 tally.add(leaf_probes.leaf, compiled, vote)
                 after = tally.combined()
-                self.trace.add_removed(leaf_probes.leaf, compiled, level.count_removed(before, after))
+                level.note_removed(leaf_probes.leaf, compiled, before, after)
                 before = after
         tally.check_conjunctions()
 
@@ -260,7 +267,7 @@ class _Planner:
                 self.trace.note_not_needed(leaf, compiled)
             elif vote is not None:
                 tally.add(leaf, compiled, vote)
-                self.trace.add_removed(leaf, compiled, level.count_removed(before, tally.combined()))
+                level.note_removed(leaf, compiled, before, tally.combined())
             still_to_ask[leaf] -= 1
             if not still_to_ask[leaf]:
                 best.update(leaf, tally.ballots[leaf])
@@ -283,12 +290,15 @@ class _Planner:
                 kept = zones_of_blocks(blocks.zone_offsets, chosen)
                 rows = {place: rows[zone] for place, zone in enumerate(kept.tolist()) if zone in rows}
                 blocks, zones, always = blocks.take(chosen), zones[kept], always[kept]
-        seconds = perf_counter() - self.started
         segments = len(np.unique(np.searchsorted(self.table.segments().block_offsets, blocks.ordinals, side="right")))
         self.trace.note_refusals(self.probes)
+        told = explain_plan(self.table, segments, blocks, zones, rows, self.trace.to_votes())
         explanation = replace(
-            explain_plan(self.table, segments, blocks, zones, rows, self.trace.to_votes()),
+            told,
             predicate=self.probes.predicate,
-            seconds=seconds,
+            seconds=perf_counter() - self.started,
+            map=self.trace.block_map(self.table.segments().total_blocks, blocks, zones, rows),
+            stages=Stages(self.trace.stages.ended),
         )
+        tell_plan(self.table, explanation)
         return ScanPlan(self.table, self.probes.predicate, context, blocks, zones, always, rows, explanation)

@@ -18,6 +18,7 @@ from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import UNKNOWN, Ballot
 from fuse_index.indexes.block_batch import FrameBatch, UnitIndices
+from fuse_index.indexes.builder import BUILD_FAILURES
 from fuse_index.indexes.interface import Input, RollsUp, Votes
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Leaf, Opaque, Term
@@ -25,10 +26,18 @@ from fuse_index.pruning.calls.budget import CallBudget, failure_reason
 from fuse_index.pruning.calls.call_probe import call_probe
 from fuse_index.pruning.compile import CompiledProbe, LeafProbes, PredicateProbes
 from fuse_index.pruning.nulls import NullPresence, complete_ballot, decided_by_engine, engine_vote, is_null_test
-from fuse_index.pruning.readable import Note, null_where_unusable, usable_blocks, usable_roll_ups
+from fuse_index.pruning.readable import REFRESH, Note, null_where_unusable, usable_blocks, usable_roll_ups
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
-from fuse_storage import BlockFrame, ColumnStatistics, SegmentFrame, SidecarRows, StoredTable, UnitFrame
+from fuse_storage import (
+    BlockFrame,
+    ColumnStatistics,
+    SegmentFrame,
+    SidecarRows,
+    StoredTable,
+    UnitFrame,
+    ranges_to_indices,
+)
 
 _Mask = npt.NDArray[np.bool_]
 
@@ -87,6 +96,7 @@ class LevelProbe:
         if not len(self.row_counts):
             return
         if not isinstance(leaf_probes.leaf, Conjunction) and (own := self._engine_vote(leaf_probes.leaf)) is not None:
+            self.context.trace.stages.asked += 1
             yield None, own
         for compiled in leaf_probes.probes:
             shown = self._metadata_batch(leaf_probes, compiled)
@@ -114,9 +124,8 @@ class LevelProbe:
             if sidecars is None:
                 self.note_not_indexed(leaf_probes, compiled)
                 return None
-            usable = usable_blocks(
-                sidecars, compiled.kind, np.arange(len(self.blocks)), self.noting(leaf_probes, compiled)
-            )
+            noting, every = self.noting(leaf_probes, compiled), np.arange(len(self.blocks))
+            usable = usable_blocks(sidecars, compiled.kind, every, noting, remedy_of(compiled))
             return FrameBatch.from_units(self.blocks, fields, null_where_unusable(sidecars.summaries, usable)), usable
         return None
 
@@ -139,7 +148,7 @@ class LevelProbe:
 
     def note_not_indexed(self, leaf_probes: LeafProbes, compiled: CompiledProbe) -> None:
         self.context.trace.note(
-            leaf_probes.leaf, compiled, Reason.BLOCK_NOT_INDEXED, "no block is indexed: refresh the index"
+            leaf_probes.leaf, compiled, Reason.BLOCK_NOT_INDEXED, f"no block is indexed: {remedy_of(compiled)}"
         )
 
     # --- asking and settling ----------------------------------------------------------------------------------
@@ -147,6 +156,7 @@ class LevelProbe:
     def call_probe(self, leaf_probes: LeafProbes, compiled: CompiledProbe, batch: FrameBatch) -> Ballot | None:
         trace, kind = self.context.trace, compiled.kind
         assert isinstance(kind, Votes)
+        trace.stages.asked += 1
         call = partial(call_probe, kind, compiled.probe, batch)
         answer = (
             call(None)
@@ -204,6 +214,27 @@ class LevelProbe:
         assert compiled.definition is not None
         return self.blocks.sidecars(compiled.definition.key)
 
+    def note_removed(
+        self, leaf: Leaf | Conjunction, compiled: CompiledProbe | None, before: Ballot, after: Ballot
+    ) -> None:
+        """Note what a vote removed; of it, ``count_removed`` tells the numbers."""
+        touched = self._touched_blocks(before.may_match & ~after.may_match)
+        self.context.trace.add_removed(leaf, compiled, self.count_removed(before, after), touched)
+
+    def _touched_blocks(self, gone: _Mask) -> UnitIndices:
+        """The numbers of blocks that lose all or a part: int64, shape (k,). ``gone``: bool, one per unit."""
+        if self.segments is not None:
+            return ranges_to_indices(self.segments.block_offsets[:-1][gone], self.segments.block_counts[gone])
+        assert self.blocks is not None
+        return self.blocks.ordinals[gone if self.level == "block" else self.blocks_of(gone)]
+
+    def count_left(self, ballot: Ballot) -> tuple[int, int, int]:
+        """Blocks, zones and rows in which the predicate may be true of a row; of zones alone."""
+        zones, rows = ballot.may_match, self.row_counts.copy()
+        for zone in ballot.rows:
+            rows[zone] = ballot.matching_rows(zone, int(rows[zone]))
+        return len(self.blocks_of(zones)), int(zones.sum()), int(rows[zones].sum())
+
     def count_removed(self, before: Ballot, after: Ballot) -> dict[str, int]:
         """Blocks and zones that a vote removed, and single rows of units that are still read.
 
@@ -226,6 +257,12 @@ class LevelProbe:
         had = np.logical_or.reduceat(before.may_match, starts)
         has = np.logical_or.reduceat(after.may_match, starts)
         return {"zones": int(gone.sum()), "blocks": int((had & ~has).sum()), "rows": rows}
+
+
+def remedy_of(compiled: CompiledProbe) -> str:
+    """What to do where an index lacks blocks: to refresh it does not help where its kind just failed to build it."""
+    failure = None if compiled.definition is None else BUILD_FAILURES.find(compiled.definition.key)
+    return REFRESH if failure is None else f"its kind failed in {failure}; repair the kind"
 
 
 def _to_numpy(array: pa.Array) -> npt.NDArray[np.float64]:

@@ -21,6 +21,10 @@ Note = Callable[[Reason, str], None]
 """Told what stands in the way: a reason, and a sentence."""
 
 
+REFRESH = "refresh the index"
+"""What to do of blocks that are not indexed, where nobody knows better."""
+
+
 def readable_blocks(sidecars: SidecarRows, kind: IndexKind) -> _Mask:
     """The blocks that are indexed in a version that the kind reads: bool, one per block."""
     readable: _Mask = sidecars.indexed & np.isin(sidecars.versions, list(kind.reads))
@@ -33,12 +37,20 @@ def has_summary_or_payload(sidecars: SidecarRows) -> _Mask:
     return sidecars.spans[1] > 0 if pa.types.is_null(summaries.type) else _validity_mask(summaries)
 
 
-def usable_blocks(sidecars: SidecarRows, kind: IndexKind, chosen: UnitIndices, note: Note) -> _Mask:
-    """The blocks of which the kind knows something: bool, one per block. What is in the way on the chosen is noted."""
+def usable_blocks(
+    sidecars: SidecarRows, kind: IndexKind, chosen: UnitIndices, note: Note, remedy: str = REFRESH
+) -> _Mask:
+    """The blocks of which the kind knows something: bool, one per block. What is in the way on the chosen is noted.
+
+    ``remedy``: what to do of blocks that are not indexed.
+    """
     readable = readable_blocks(sidecars, kind)
     usable: _Mask = readable & has_summary_or_payload(sidecars)
     newer = int((sidecars.indexed & ~readable)[chosen].sum())
-    absent = int((~sidecars.indexed | (readable & ~usable))[chosen].sum())
+    absent = int((~sidecars.indexed)[chosen].sum())
+    empty = int((readable & ~usable)[chosen].sum())
+    if empty:
+        note(Reason.USED_NO_GAIN, f"its kind keeps nothing of {empty} of {len(chosen)} blocks")
     if sidecars.error:
         note(Reason.CORRUPT, sidecars.error)
     if newer:
@@ -47,7 +59,7 @@ def usable_blocks(sidecars: SidecarRows, kind: IndexKind, chosen: UnitIndices, n
             f"{newer} of {len(chosen)} blocks have a payload version that this code cannot read",
         )
     if absent:
-        note(Reason.BLOCK_NOT_INDEXED, f"{absent} of {len(chosen)} blocks are not indexed: refresh the index")
+        note(Reason.BLOCK_NOT_INDEXED, f"{absent} of {len(chosen)} blocks are not indexed: {remedy}")
     return usable
 
 

@@ -34,12 +34,13 @@ from fuse_index.expressions.function import Function
 from fuse_index.expressions.to_sql import term_sql
 from fuse_index.expressions.traversal import column_names, without_conjuncts
 from fuse_index.indexes.block_batch import UnitIndices
-from fuse_index.indexes.definition import UnavailableIndex, load_definitions
+from fuse_index.indexes.definition import UnavailableIndex
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Answers, Refusal
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Predicate, Term
 from fuse_index.pruning.calls.budget import CallBudget, budget_of, failure_reason
+from fuse_index.pruning.calls.switches import askable_definitions
 from fuse_index.pruning.explanation import Explanation, Totals, Vote, tail_use
 from fuse_index.pruning.planner import PlanMask, ScanPlan, plan_scan
 from fuse_index.query.aggregate_sources import AggregateSource, IndexSource, SourceResult, StatisticsSource
@@ -191,16 +192,11 @@ class _AggregatePlanner:
     def _sources(self) -> Iterator[AggregateSource | Vote]:
         if (statistics := StatisticsSource.for_request(self.request)) is not None:
             yield statistics
-        for definition in load_definitions(self.table.snapshot, self.engine.host, self.engine.context):
+        for definition in askable_definitions(self.table, self.engine):
             if isinstance(definition, UnavailableIndex):
                 if isinstance(self.engine.host.kinds.get(definition.kind), Answers):
-                    yield Vote(
-                        self._title,
-                        definition.name,
-                        definition.kind,
-                        definition.refusal.reason,
-                        definition.refusal.detail,
-                    )
+                    refusal = definition.refusal
+                    yield Vote(self._title, definition.name, definition.kind, refusal.reason, refusal.detail)
                 continue
             kind = definition.kind_in(self.engine.host)
             if isinstance(kind, Answers):

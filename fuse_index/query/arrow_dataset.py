@@ -19,6 +19,7 @@ import pyarrow.dataset as ds
 
 from fuse_index.predicate import Column, Operator, Predicate
 from fuse_index.query.foreign_predicate import ForeignPredicates, Translator
+from fuse_storage import show_card, show_line
 
 _OPERATORS: dict[str, Operator] = {
     "equal": "=",
@@ -37,6 +38,12 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]
 
     def __init__(self, schema: pa.Schema, narrow: NarrowScan) -> None:
         self._schema, self._narrow = schema, narrow
+
+    def __repr__(self) -> str:
+        return show_line("ScanDataset", {"columns": self._schema.names})
+
+    def _repr_html_(self) -> str:
+        return show_card("ScanDataset", {field.name: str(field.type) for field in self._schema})
 
     @property
     def schema(self) -> pa.Schema:

@@ -7,7 +7,7 @@ here, asks no index; Polars' own condition is applied to what is read in any cas
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -20,9 +20,10 @@ from fuse_index.predicate import Operator, Predicate
 from fuse_index.query.foreign_predicate import ForeignPredicates, Translator
 
 if TYPE_CHECKING:
+    import duckdb
     import polars
 
-    from fuse_index.query.arrow_dataset import NarrowScan
+    from fuse_index.query.arrow_dataset import NarrowScan, ScanDataset
 
 _OPERATORS: dict[str, Operator] = {"Eq": "=", "NotEq": "<>", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
 _INTEGERS = ("Int", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
@@ -33,6 +34,18 @@ _BOUNDS: dict[str, tuple[Operator, Operator]] = {
     "Right": (">", "<="),
     "None": (">", "<"),
 }
+
+
+def duckdb_relation(dataset: Callable[[], ScanDataset], connection: Any) -> duckdb.DuckDBPyRelation:
+    """A relation of DuckDB's over a dataset. Raises InputError where DuckDB is not installed, or for no connection."""
+    try:
+        import duckdb
+    except ImportError as missing:
+        raise InputError("rows for DuckDB need it: pip install duckdb") from missing
+    if connection is not None and not isinstance(connection, duckdb.DuckDBPyConnection):
+        raise InputError(f"connection={connection!r}: give a connection of DuckDB, or leave it out")
+    relation: duckdb.DuckDBPyRelation = (connection or duckdb).from_arrow(dataset())
+    return relation
 
 
 def import_polars() -> Any:

@@ -15,8 +15,8 @@ from fuse_index.predicate import Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import ScanPlan
 from fuse_index.query.late_columns import PlanReader
-from fuse_index.query.polars_source import import_polars, lazy_frame
-from fuse_storage import ScanUnits
+from fuse_index.query.polars_source import duckdb_relation, import_polars, lazy_frame
+from fuse_storage import ScanUnits, Shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from fuse_index.query.arrow_dataset import ScanDataset
 
 
-@dataclass(frozen=True)
-class Scan:
+@dataclass(frozen=True, repr=False)
+class Scan(Shown):
     """Rows of one snapshot that match a predicate.
 
     ``columns`` are top-level logical names, in the order of the answer; ``limit`` stops the reading as soon as so many
@@ -54,6 +54,13 @@ class Scan:
     @cached_property
     def _reader(self) -> PlanReader:
         return PlanReader(self.plan, self.functions, self.limit, self.strict)
+
+    def _facts(self) -> Mapping[str, Any]:
+        told = self.explanation
+        return {"table": told.called, "where": told.where, "columns": self.columns, "limit": self.limit}
+
+    def _sections(self) -> list[str]:
+        return [self.explanation._repr_html_()]
 
     @property
     def explanation(self) -> Explanation:
@@ -220,14 +227,7 @@ class Scan:
             >>> table.scan().to_duckdb().filter("id > 1").fetchall()
             [(2,)]
         """
-        try:
-            import duckdb
-        except ImportError as missing:
-            raise InputError("rows for DuckDB need it: pip install duckdb") from missing
-        if connection is not None and not isinstance(connection, duckdb.DuckDBPyConnection):
-            raise InputError(f"connection={connection!r}: give a connection of DuckDB, or leave it out")
-        relation: duckdb.DuckDBPyRelation = (connection or duckdb).from_arrow(self.to_dataset())
-        return relation
+        return duckdb_relation(self.to_dataset, connection)
 
     def to_lazy_frame(self) -> polars.LazyFrame:
         """Make a lazy frame of Polars, as ``scan_polars`` does.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,24 +25,24 @@ class Comparison:
     left: list[int]
     kept: set[str]
 
-    def mark(self, blocks: BlockFrame, files: Sequence[SourceFile], in_place: bool) -> dict[int, RowMask]:
+    def mark(self, blocks: BlockFrame, now: Mapping[str, SourceFile], in_place: bool) -> dict[int, RowMask]:
         """Deleted rows of blocks whose files are as they were, where these are others than they were.
 
-        Returns, by number of a block, bool, shape (rows,). Where all rows count now, or none, or nothing can stay
-        ``in_place``, the block is changed instead.
+        ``now``: files by location, with their deleted rows as these are now. Returns, by number of a block, bool, shape
+        (rows,). Where all rows count now, or none, or nothing can stay ``in_place``, the block is changed instead.
         """
-        deleted = {file.location: file for file in files if file.deleted is not None}
-        masks = live_row_masks(blocks) if deleted or blocks.has_deleted_rows else {}
-        marked = {}
-        for number, location in enumerate(blocks.locations):
-            if location not in self.kept or not (location in deleted or number in masks):
+        chosen = [number for number, location in enumerate(blocks.locations) if location in self.kept & now.keys()]
+        masks, marked = live_row_masks(blocks, chosen), dict[int, RowMask]()
+        names = blocks.texts("source_deletes") if chosen else []
+        for number in chosen:
+            location, rows = blocks.locations[number], int(blocks.row_counts[number])
+            deleted = now[location].deleted_rows(rows)
+            before = ~masks[number] if number in masks else np.zeros(rows, np.bool_)
+            is_named = not deleted.any() or names[number] == now[location].deletes
+            if is_named and np.array_equal(deleted, before):
                 continue
-            rows = int(blocks.row_counts[number])
-            now = deleted[location].deleted_rows(rows) if location in deleted else np.zeros(rows, np.bool_)
-            if np.array_equal(now, ~masks[number] if number in masks else np.zeros(rows, np.bool_)):
-                continue
-            if in_place and now.any() and not now.all():
-                marked[number] = now
+            if in_place and deleted.any() and not deleted.all():
+                marked[number] = deleted
             else:
                 self.kept.discard(location)
                 self.changed.append(number)

@@ -3,42 +3,89 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
-from fuse_index.sources.source import SourceState
+from fuse_index.sources.source import ChosenColumns, SourceState
 from fuse_storage import (
     UNKNOWABLE,
+    FileColumns,
     OpenedFile,
     SchemaError,
     Snapshot,
-    SourceColumn,
+    SourceChoice,
     SourceFile,
+    SourceVersion,
     can_widen,
+    file_columns,
     merge_file_schemas,
     plain_source_columns,
     read_file_schema,
-    storable_schema,
-    votable_schema,
 )
 
 OpenedFiles = Sequence[tuple[SourceFile, OpenedFile]]
 
 
-def columns_of_files(before: Snapshot | None, state: SourceState, files: OpenedFiles) -> tuple[SourceColumn, ...]:
-    """The columns of a table's kept files, if there are any, and of these. Raises SchemaError, Unsupported."""
-    found: dict[str, pa.Schema] = {} if before is None else {"the table": _kept_columns(before, state)}
+def columns_of_files(
+    before: Snapshot | None, state: SourceState, files: OpenedFiles, choice: SourceChoice
+) -> ChosenColumns:
+    """The columns of a table's kept files, if there are any, and of these.
+
+    A column without a type, and with NULL in every row, is one of texts unless another file says better. Raises
+    SchemaError for columns of two types, and for one that the table has and a file holds as nobody reads it.
+    """
+    about = None if before is None else SourceVersion.of(before)
+    nulls = dict.fromkeys(() if about is None else about.untyped)
+    found = {} if before is None else {"the table": _without(_kept_columns(before, state), nulls)}
+    known = set(found["the table"].names) if found else set[str]()
+    refused = {} if about is None else dict(about.left_out)
     for file, each in files:
-        footer = each.footer()
-        found[file.location] = _without_partitions(storable_schema(read_file_schema(footer), footer, each.where), state)
-    return plain_source_columns([*merge_file_schemas(found, can_widen), *state.partitions])
+        columns = _chosen(_file_columns(each), choice)
+        found[file.location] = _without_partitions(columns.schema, state)
+        refused |= {name: reason for name, reason in columns.refused.items() if name not in state.partitions.names}
+        nulls |= dict.fromkeys(sorted(columns.nulls.difference(state.partitions.names)))
+    if lost := min(known & refused.keys(), default=None):
+        raise SchemaError(f"{refused[lost]}; the table has column {lost!r}")
+    merged = merge_file_schemas(
+        {where: _without(schema, refused) for where, schema in found.items()},
+        widens_to_doubles if choice.widen else can_widen,
+    )
+    untyped = tuple(name for name in nulls if name not in (*merged.names, *refused))
+    fields = [*merged, *(pa.field(name, pa.string()) for name in untyped), *state.partitions]
+    return ChosenColumns(plain_source_columns(fields), refused, untyped)
 
 
-def votable_columns_of_files(
-    before: Snapshot | None, state: SourceState, files: OpenedFiles
-) -> tuple[tuple[SourceColumn, ...], Mapping[str, str]]:
-    """The columns that can be voted on, and why not on each other one, by its name.
+def _file_columns(opened: OpenedFile) -> FileColumns:
+    footer = opened.footer()
+    found = file_columns(read_file_schema(footer), footer, opened.where)
+    finer = {name for name in found.converted if opened.has_finer_times(name)}
+    reason = "has times finer than microseconds, which would be lost: write it in microseconds at the source"
+    refused = {**found.refused} | {name: f"{opened.where}: column {name!r} {reason}" for name in finer}
+    return replace(found, schema=_without(found.schema, finer), refused=refused)
+
+
+def _chosen(columns: FileColumns, choice: SourceChoice) -> FileColumns:
+    """The columns of a file that are wanted."""
+    if (wanted := choice.columns) is None:
+        return columns
+    schema = pa.schema([each for each in columns.schema if each.name in wanted])
+    refused = {name: reason for name, reason in columns.refused.items() if name in wanted}
+    return replace(columns, schema=schema, refused=refused, nulls=columns.nulls & set(wanted))
+
+
+def _without(schema: pa.Schema, names: Container[str]) -> pa.Schema:
+    return pa.schema([each for each in schema if each.name not in names])
+
+
+def widens_to_doubles(old: pa.DataType, new: pa.DataType) -> bool:
+    """Whether readers widen values of the one type to the other, where whole numbers may become doubles."""
+    return can_widen(old, new) or (pa.types.is_int64(old) and pa.types.is_float64(new))
+
+
+def votable_columns_of_files(before: Snapshot | None, state: SourceState, files: OpenedFiles) -> ChosenColumns:
+    """The columns that can be voted on.
 
     A column that most files have otherwise has no votes. Columns that were there before stay, whatever a file has under
     their names: such a file is not known then. Nor does a column come whose name older files have: all would have to be
@@ -67,7 +114,7 @@ def votable_columns_of_files(
             refused[name], counts[name] = "its name differs from another only in case", -len(files)
     refused = {name: reason for name, reason in refused.items() if counts[name] <= 0 and name not in known}
     kept = [each for name, each in merged.items() if name not in refused]
-    return plain_source_columns([*kept, *state.partitions]), refused
+    return ChosenColumns(plain_source_columns([*kept, *state.partitions]), refused)
 
 
 def _votable_schemas(files: OpenedFiles) -> Mapping[tuple[pa.Schema, tuple[tuple[str, str], ...]], int]:
@@ -76,10 +123,10 @@ def _votable_schemas(files: OpenedFiles) -> Mapping[tuple[pa.Schema, tuple[tuple
     for _, each in files:
         try:
             footer = each.footer()
-            schema, refused = votable_schema(read_file_schema(footer), footer)
+            columns = file_columns(read_file_schema(footer), footer, "a file", votes_only=True)
         except UNKNOWABLE:
             continue
-        found[schema, tuple(refused.items())] += 1
+        found[columns.schema, tuple(columns.refused.items())] += 1
     return found
 
 
@@ -92,7 +139,7 @@ def _kept_columns(before: Snapshot, state: SourceState) -> pa.Schema:
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """A column as ``storable_schema`` gives it: all of it nullable, and without ids."""
+    """A column as ``file_columns`` gives it: all of it nullable, and without ids."""
     kind = field.type
     if pa.types.is_struct(kind):
         kind = pa.struct([_plain(part) for part in kind])

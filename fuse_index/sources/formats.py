@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from fuse_index.errors import InputError
-from fuse_index.sources.delta import DeltaSource
-from fuse_index.sources.iceberg import IcebergSource
+from fuse_index.sources.delta.source import DeltaSource
+from fuse_index.sources.iceberg.source import IcebergSource
 from fuse_index.sources.parquet_folder import ParquetFolder
 from fuse_index.sources.source import Source, StoreOptions
 from fuse_storage import open_store

@@ -19,9 +19,9 @@ from fuse_index.handle import TableHandle, resolve_predicate
 from fuse_index.predicate import And, Not, Opaque, Or, Predicate
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.sources.compare import compare_files
-from fuse_index.sources.delta import DeltaSource
+from fuse_index.sources.delta.source import DeltaSource
 from fuse_index.sources.formats import open_source
-from fuse_index.sources.iceberg import columns_of_schema
+from fuse_index.sources.iceberg.columns import columns_of_schema
 from fuse_index.sources.location import normal_location
 from fuse_storage import (
     ColumnMatch,
@@ -87,13 +87,15 @@ def prune_files(table: TableHandle, where: str | Predicate, source: Any) -> Any:
 def _prune_delta(table: TableHandle, where: str | Predicate, source: Any) -> Any:
     root = normal_location(source.table_uri)
     state = DeltaSource(root).state_of(source, votes_only=True)
-    left_out = _left_out(table, where, state.columns or (), {file.location: file.size for file in state.files})
+    left_out = _left_out(
+        table, where, state.columns.columns if state.columns else (), {file.location: file.size for file in state.files}
+    )
     dataset = source.to_pyarrow_dataset()
     return _with_fragments(dataset, lambda path: (path if "://" in path else f"{root}/{path}") not in left_out)
 
 
 def _prune_iceberg(table: TableHandle, where: str | Predicate, source: Any) -> Any:
-    columns, _ = columns_of_schema(source.update(selected_fields=("*",)).projection(), "the scan", votes_only=True)
+    columns = columns_of_schema(source.update(selected_fields=("*",)).projection(), "the scan").columns
     tasks = list(source.plan_files())
     sizes = {normal_location(str(task.file.file_path)): task.file.file_size_in_bytes for task in tasks}
     left_out = _left_out(table, where, columns, sizes)

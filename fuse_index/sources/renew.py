@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fuse_index.sources.sync import FileProgress, SyncResult
+from fuse_index.sources.plan import FileProgress
+from fuse_index.sources.sync import SyncResult
 from fuse_storage import (
     BlockReplacement,
     Corrupt,

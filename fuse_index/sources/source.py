@@ -8,10 +8,55 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from fuse_storage import SchemaError, SourceColumn, SourceFile, Unsupported
+from fuse_storage import RowMask, SchemaError, SourceColumn, SourceFile, Unsupported
 
 SourceVersionId = str | int
 """What a source calls one of its states: Delta's version, Iceberg's snapshot id; of a folder, when it was listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRows:
+    """A file whose deleted rows are wanted, and what a table knows of these.
+
+    ``name``: what the source called its deletes; ``rows``: bool, shape (rows,), True where a row does not count; None
+    where nothing is known.
+    """
+
+    file: SourceFile
+    name: str | None = None
+    rows: RowMask | None = None
+
+
+class SourceDeletes(Protocol):
+    """Which rows of a state's files are deleted. Nothing of it is read before it is asked for."""
+
+    @property
+    def followed(self) -> str | None:
+        """Up to where a table has followed deletes that may be of any file; None where there are none."""
+        ...
+
+    def changed(self, file: SourceFile, known: str | None, followed: str | None) -> bool:
+        """Whether rows may have gone, or come back, since a state in which these were the names."""
+        ...
+
+    def read(self, files: Sequence[KnownRows], followed: str | None) -> Mapping[str, RowMask]:
+        """Which rows do not count, by location: bool, shape (rows,) or shorter. A file that is left out has all.
+
+        Raises StorageError for what cannot be read.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenColumns:
+    """The columns of a table over a state. ``left_out``: why a column of the source is none of them, by its name.
+
+    ``untyped``: names of those of which no file says the type.
+    """
+
+    columns: tuple[SourceColumn, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    untyped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +64,15 @@ class SourceState:
     """One state of a source. ``files``: all that are live then.
 
     ``columns``: None where only the files say which there are; then ``partitions`` are those that paths add to them.
-    ``by_id``: files are read by field ids. ``without_votes``: why a column is not among ``columns``, by its name.
+    ``by_id``: files are read by field ids. ``deletes``: None where no source of its kind has any.
     """
 
     version: SourceVersionId
     files: Sequence[SourceFile]
-    columns: tuple[SourceColumn, ...] | None
+    columns: ChosenColumns | None
     by_id: bool = False
     partitions: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    without_votes: Mapping[str, str] = field(default_factory=dict)
+    deletes: SourceDeletes | None = None
 
 
 class Source(Protocol):
@@ -46,9 +91,8 @@ class Source(Protocol):
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         """The newest state, or one that is asked for.
 
-        ``votes_only``: no row is read, so that rows of files may be deleted, and columns that are not known here are
-        left out. Raises InputError for a version that cannot be, and what cannot be read exactly: Unsupported,
-        StorageError.
+        ``votes_only``: no row is read, so that rows of files may be deleted. Raises InputError for a version that
+        cannot be, and what cannot be read exactly: Unsupported, StorageError.
         """
         ...
 
@@ -57,20 +101,12 @@ StoreOptions = Mapping[str, str]
 """Options of the object store that both the table and its source are asked with."""
 
 
-def columns_of_log(
-    described: Sequence[Any], make: Callable[[Any], SourceColumn], votes_only: bool
-) -> tuple[tuple[SourceColumn, ...], Mapping[str, str]]:
-    """The columns that a log describes, and with ``votes_only`` why not each other one, by its name.
-
-    ``make``: of a description, which is a mapping or an object with a ``name``. Raises Unsupported or SchemaError for a
-    column that nobody here knows, unless ``votes_only``.
-    """
-    columns, refused = [], dict[str, str]()
+def columns_of_log(described: Sequence[Any], make: Callable[[Any], SourceColumn]) -> ChosenColumns:
+    """The columns that a log describes. ``make``: of a description, which is a mapping or an object with a ``name``."""
+    columns, left_out = [], dict[str, str]()
     for each in described:
         try:
             columns.append(make(each))
         except (Unsupported, SchemaError) as refusal:
-            if not votes_only:
-                raise
-            refused[each["name"] if isinstance(each, Mapping) else each.name] = str(refusal)
-    return tuple(columns), refused
+            left_out[each["name"] if isinstance(each, Mapping) else each.name] = str(refusal)
+    return ChosenColumns(tuple(columns), left_out)

@@ -15,8 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from fuse_index.errors import InputError
 from fuse_index.pruning.explanation import Explanation, SourceUse, Vote
 from fuse_index.reasons import Reason
+from fuse_index.spark.accounts.statements import explain_condition, explain_rows, mark_added
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.placement import is_connect
+from fuse_index.spark.protocol.requests import ChangeRowsRequest, decode_request
 from fuse_index.spark.session import find_native_session
 
 
@@ -73,17 +75,36 @@ def explain(df: DataFrame) -> Explanation | Explanations:
 
 
 def explain_query(spark: SparkSession, text: str) -> Explanation | Explanations:
-    """What indexes would remove from the scans of a query; nothing runs.
+    """What indexes would remove from the scans of a query, or of a statement that changes rows; nothing runs.
 
-    Raises InputError for a statement that is no query, what Spark raises for text that it does not understand, and as
+    Raises InputError for any other statement, what Spark raises for text that it does not understand, and as
     ``explain`` does.
     """
     if not text.strip():
         raise InputError("query is empty: give the text of a SELECT")
-    planned = jvm_bridge(spark).query(spark._jsparkSession, text)
-    if planned is None:
-        raise InputError(f"{text!r} is no query, and was not run: give the text of a SELECT")
-    return explain(DataFrame(planned, spark))
+    bridge = jvm_bridge(spark)
+    planned = bridge.query(spark._jsparkSession, text)
+    if planned is not None:
+        return explain(DataFrame(planned, spark))
+    statement = bridge.statement(spark._jsparkSession, text)
+    if statement is None:
+        raise InputError(
+            f"{text!r} is no query, and was not run: give the text of a SELECT, or of a DELETE, UPDATE or MERGE of a "
+            f"table of ours"
+        )
+    return _explain_statement(statement, spark)
+
+
+def _explain_statement(statement: Any, spark: SparkSession) -> Explanation | Explanations:
+    """What a statement would read: by its condition where Python does it, else by the query of its rows."""
+    request, awaited = statement.described()
+    asked = decode_request(request)
+    assert isinstance(asked, ChangeRowsRequest), "so RowStatement.java writes it"
+    if (told := explain_condition(spark, asked)) is not None:
+        return told
+    scans = explain(DataFrame(statement.rows(), spark))
+    every = explain_rows(asked, [scans] if isinstance(scans, Explanation) else scans, awaited)
+    return every[0] if len(every) == 1 else Explanations(every)
 
 
 def _explanation_of(line: dict[str, Any]) -> Explanation:
@@ -101,9 +122,10 @@ def _explanation_of(line: dict[str, Any]) -> Explanation:
         for text in line.get("awaited", ())
     )
     table, alias = line.get("table", explanation.table), line.get("alias", "")
+    votes = mark_added(explanation.votes, line["request"], line.get("added", ()), session.planner)
     return replace(
         explanation,
-        votes=(*explanation.votes, *unpushed, *awaited),
+        votes=(*votes, *unpushed, *awaited),
         table=table,
         alias="" if alias == table or table.endswith((f".{alias}", f".`{alias}`")) else alias,
         source=SourceUse(**line["source"]) if "source" in line else None,

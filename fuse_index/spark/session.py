@@ -138,7 +138,9 @@ def native_scan(
     if reason := relation.unsupported_reason(table.snapshot.schema, older_schemas):
         raise NotNative(reason)
     if (name := hidden_column(table)) is not None:
-        raise NotNative(f"column {name!r} is a partition's in some files that hold it, too, and is read in others")
+        raise NotNative(
+            f"column {name!r} is in some files as Spark does not read it, or a partition's where they hold it, too"
+        )
     session = register_session(spark)
     return relation.NativeScan(
         session.key,

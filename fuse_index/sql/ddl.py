@@ -27,6 +27,19 @@ def parse_schema(ddl: str) -> pa.Schema:
     return pa.schema(fields)
 
 
+_OTHERS_TYPES = {
+    **dict.fromkeys(("VARCHAR", "CHAR", "NVARCHAR", "VARCHAR2"), "STRING, or VARCHAR(20) with a length"),
+    **dict.fromkeys(("TEXT", "UUID", "JSON", "JSONB", "CLOB", "STR", "UTF8", "OBJECT", "ENUM"), "STRING"),
+    **dict.fromkeys(("DATETIME", "TIMESTAMPTZ"), "TIMESTAMP"),
+    **dict.fromkeys(("SERIAL", "BIGSERIAL", "INT64", "INT8", "UINT32", "HUGEINT"), "BIGINT"),
+    **dict.fromkeys(("INT32", "INT4", "MEDIUMINT", "UINT16"), "INT"),
+    **dict.fromkeys(("FLOAT64", "FLOAT8", "MONEY"), "DOUBLE"),
+    **dict.fromkeys(("BLOB", "BYTEA", "BYTES", "VARBINARY"), "BINARY"),
+    **dict.fromkeys(("NUMBER", "DECIMAL", "NUMERIC", "DEC"), "DECIMAL(p, s) with p up to 38"),
+    **dict.fromkeys(("LIST", "ARRAY"), "ARRAY<STRING>"),
+    "TIME": "BIGINT of microseconds, or STRING",
+}
+"""Types that other databases and libraries have, and those of Spark to take in their place."""
 _TYPE_WORDS = (*SPARK_TYPES_BY_NAME, "decimal", "struct", "array", "map")
 _CLAUSES = {
     "PRIMARY": "name the columns of the key beside them, primary_key=['id']",
@@ -37,6 +50,10 @@ _CLAUSES = {
     "UNIQUE": "only a primary key holds rows apart, primary_key=['id']",
     "REFERENCES": "no table knows of another",
     "FOREIGN": "no table knows of another",
+    "AUTO_INCREMENT": "compute the values before they are written",
+    "AUTOINCREMENT": "compute the values before they are written",
+    "IDENTITY": "compute the values before they are written",
+    "COLLATE": "texts are compared by their bytes",
 }
 """Clauses that other databases have behind a column's type, and what there is here in their place."""
 
@@ -149,5 +166,9 @@ class _Reader:
             self.at = start
             near = difflib.get_close_matches(name.lower(), _TYPE_WORDS, n=1, cutoff=0.6)
             hint = f"; did you mean {near[0].upper()}?" if near and name else ""
+            if taken := _OTHERS_TYPES.get(name.partition("(")[0].upper()):
+                hint = f": take {taken}"
+            elif self.ddl.lstrip()[:7].upper() == "CREATE ":
+                hint = ": give the columns alone, such as 'id BIGINT, name STRING'"
             raise self.error(f"no column can have the type {name!r}{hint}" if name else "expected a type")
         return data_type

@@ -60,10 +60,14 @@ class KeyedDelete:
             f"rows that this delete read were changed up to {entry}: read them again, and decide again", str(entry)
         )
 
-    def _find(self, table: StoredTable) -> _Matches:
+    def plan_blocks(self, table: StoredTable) -> tuple[ScanPlan[BlockFrame], ScanPlan[BlockFrame]]:
+        """Plan of which blocks it reads keys, and which go without being read."""
         plan = plan_scan(table, self.predicate, self.engine)
         is_whole = plan.always_matching_blocks & ~plan.blocks.in_tail
-        others, whole = (plan.take(np.flatnonzero(chosen)) for chosen in (~is_whole, is_whole))
+        return plan.take(np.flatnonzero(~is_whole)), plan.take(np.flatnonzero(is_whole))
+
+    def _find(self, table: StoredTable) -> _Matches:
+        others, whole = self.plan_blocks(table)
         return _Matches(table, whole, _read_keys(others, self.engine), self.engine)
 
     def _commit(self, found: _Matches) -> Committed:

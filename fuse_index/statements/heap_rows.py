@@ -16,9 +16,12 @@ from fuse_index.hot.append import Committed, commit_hot, hot_row_limit, take_row
 from fuse_index.indexes.builder import index_builders
 from fuse_index.ingest import arrow_input
 from fuse_index.ingest.schema_merge import evolved_table, peek_schema
+from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.rewrite_job import RewriteJob, run_job
 from fuse_index.operations.row_edits import stage_rows
 from fuse_index.predicate import Predicate
+from fuse_index.pruning.explanation import Explanation
+from fuse_index.statements.explain import explain_rewrite
 from fuse_index.statements.jobs import merge_job, read_source
 from fuse_index.statements.row_store import MergeClauseSpecs, RowStore
 
@@ -86,6 +89,12 @@ class HeapRows(RowStore):
         rows = read_source(source, self.table.schema)
         spec = self.table.merge_spec(rows.schema, on, clauses, merge_schema)
         return self._run(merge_job(self.table, spec, rows))
+
+    def merge_key(self, on: Sequence[str] | None) -> Sequence[str] | None:
+        return on
+
+    def explain(self, job: DmlJob) -> Explanation:
+        return explain_rewrite(job)
 
     def _run(self, job: RewriteJob) -> Committed:
         return self._committed(run_job(job))

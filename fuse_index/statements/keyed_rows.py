@@ -15,11 +15,14 @@ from fuse_index.handle import resolve_evaluable
 from fuse_index.hot.append import Committed, commit_by_key
 from fuse_index.indexes.builder import index_builders
 from fuse_index.ingest import arrow_input
+from fuse_index.operations.dml_job import DmlJob
 from fuse_index.operations.row_edits import UpdateRows, stage_rows
 from fuse_index.predicate import Predicate
+from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.query.scan import Scan
 from fuse_index.statements.delete_by_key import KeyedDelete
+from fuse_index.statements.explain import explain_by_key
 from fuse_index.statements.jobs import read_source
 from fuse_index.statements.key_changes import (
     KeyChanges,
@@ -105,9 +108,7 @@ class KeyedRows(RowStore):
     def merge(
         self, source: Any, on: Sequence[str] | None, clauses: MergeClauseSpecs, *, merge_schema: bool
     ) -> Committed:
-        key = self.snapshot.key
-        if on is not None and set(on) != set(key):
-            raise InputError(f"on={list(on)!r}: rows of a table with a primary key are merged by it, {list(key)}")
+        key = self.merge_key(on)
         _refuse_columns(merge_schema)
         rows = read_source(source, self.table.schema)
         spec = self.table.merge_spec(rows.schema, key, clauses)
@@ -140,6 +141,18 @@ class KeyedRows(RowStore):
         transaction = self.stored.transaction(builders)
         transaction.stage(storage.OverwriteSegments(tuple(staged), keys_once=True), staged)
         return self._committed(transaction.commit("overwrite"))
+
+    def merge_key(self, on: Sequence[str] | None) -> Sequence[str]:
+        key = self.snapshot.key
+        if on is not None and set(on) != set(key):
+            raise InputError(f"on={list(on)!r}: rows of a table with a primary key are merged by it, {list(key)}")
+        return key
+
+    def explain(self, job: DmlJob) -> Explanation:
+        predicate = job.condition.predicate
+        if job.operation == "delete":
+            return explain_by_key(job, KeyedDelete(predicate, self.table.engine, job.builders).plan_blocks(self.stored))
+        return explain_by_key(job)
 
     def _each_key_once(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Conform rows to the table. Raises RepeatedKey, after the last of them, for a key that comes twice."""

@@ -40,13 +40,27 @@ def check_arguments(function: _F) -> _F:
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        for name, value in signature.bind(*arguments, **named).arguments.items():
+        try:
+            bound = signature.bind(*arguments, **named)
+        except TypeError as misfit:
+            raise TypeError(f"{function.__name__}(): {misfit}; it takes {_call(signature)}") from None
+        for name, value in bound.arguments.items():
             types = types_by_name.get(name, ())
             if types and not any(argument_type.accepts(value) for argument_type in types):
                 raise InputError(f"{name}={value!r}: give {' or '.join(each.description for each in types)}")
         return function(*arguments, **named)
 
     return call  # type: ignore[return-value]
+
+
+def _call(signature: inspect.Signature) -> str:
+    """The parameters as they are named in a call."""
+    names = (
+        f"{parameter.name}={parameter.default!r}" if parameter.default is not parameter.empty else parameter.name
+        for parameter in signature.parameters.values()
+        if parameter.name != "self"
+    )
+    return f"({', '.join(names)})"
 
 
 def checked_parameters(function: Callable[..., Any]) -> dict[str, tuple[ArgumentType, ...]]:

@@ -52,13 +52,39 @@ FORMER_NAMES: Mapping[str, str] = (
 )
 """Where the methods are now, by their former names."""
 
+_SCANNED = "rows are read by table.scan(where, columns), such as table.scan('id = 1').to_polars()"
+OTHERS_NAMES: Mapping[str, str] = (
+    dict.fromkeys(("read", "where", "filter", "select", "query", "collect", "to_df", "rows", "find"), _SCANNED)
+    | dict.fromkeys(("insert", "write", "add", "ingest", "insert_into", "put"), "rows are added by table.append(rows)")
+    | dict.fromkeys(("optimize", "bin_pack", "rewrite"), "table.maintenance.compact() joins small blocks")
+    | dict.fromkeys(("add_index", "build_index", "index"), "say table.create_index(name, kind, columns)")
+    | dict.fromkeys(("drop", "drop_table", "remove"), "catalog.drop_table(name) drops a table that has a name")
+    | dict.fromkeys(("versions", "log", "commits"), "table.history() lists the commits")
+    | dict.fromkeys(("columns", "dtypes", "fields"), "table.schema has the columns")
+    | dict.fromkeys(("alter", "alter_column"), "add_column, drop_column, rename_column and change_type change columns")
+    | {
+        "show": "table.head(10) reads some rows",
+        "truncate": "table.delete('TRUE') deletes all rows",
+        "toPandas": "say table.to_pandas()",
+        "sql": "Spark, DuckDB and Polars speak SQL: duckdb.sql('SELECT … FROM table') takes a table",
+        "expire_snapshots": "table.maintenance.vacuum() collects what is old",
+        "create_tag": "say table.tag(name)",
+        "create_branch": "say table.branch(name)",
+        "rollback": "say table.restore(version)",
+        "num_rows": "say table.count()",
+        "path": "say table.stored.store.url",
+    }
+)
+"""What other libraries call it, and how it is done here."""
+
 _warned: set[str] = set()
 
 
 def former_method(table: TableHandle, name: str) -> Callable[..., Any]:
     """Find the method that a table once had by this name, and warn once that it moved. Raises AttributeError."""
     if (place := FORMER_NAMES.get(name)) is None:
-        raise AttributeError(f"{type(table).__name__!r} object has no attribute {name!r}", name=name, obj=table)
+        meant = f": {OTHERS_NAMES[name]}" if name in OTHERS_NAMES else ""
+        raise AttributeError(f"{type(table).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=table)
     if name not in _warned:
         warnings.warn(f"Table.{name} moved: call {place}", DeprecationWarning, stacklevel=3)
         _warned.add(name)

@@ -85,6 +85,8 @@ def attach(
     format: str = "parquet",  # noqa: A002  # promised
     properties: Mapping[str, Any] | None = None,
     *,
+    columns: Sequence[str] | None = None,
+    widen: bool = False,
     votes_only: bool = False,
     options: Mapping[str, str] | None = None,
     host: Host | None = None,
@@ -99,6 +101,8 @@ def attach(
         url: Where the new table's metadata is to be; nothing may be there.
         format: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
         properties: Of the new table.
+        columns: The names of the columns that the table is to have; by default all that can be read.
+        widen: Columns that are whole numbers in some files of a folder, and doubles in others, are doubles.
         votes_only: No row will be read through the table: its indexes say of files that the source's own readers are
             about to read which can hold no row of an answer. So it takes deleted rows, mapped columns and types that
             are refused otherwise.
@@ -126,7 +130,9 @@ def attach(
     """
     store = _store_at(url, options)
     place = open_source(format, str(source), options or {})
-    return Table(attach_source(store, place, properties or {}, votes_only=votes_only), host or Host.discover())
+    choice = storage.SourceChoice(None if columns is None else tuple(columns), widen)
+    stored = attach_source(store, place, properties or {}, votes_only=votes_only, choice=choice)
+    return Table(stored, host or Host.discover())
 
 
 @check_arguments

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,16 +17,16 @@ from fuse_index.indexes.inputs import resolve_term
 from fuse_index.predicate import Column, Literal, Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
-from fuse_index.query.ranked.first_rows import explain_search
-from fuse_index.query.ranked.rankings import RankedQuery
-from fuse_index.query.ranked.search import SearchRequest, ranked_search
+from fuse_index.query.ranking.explain import explain_ranking
+from fuse_index.query.ranking.rankings import RankedQuery
+from fuse_index.query.ranking.search import SearchRequest, ranked_search
 from fuse_index.sql.parse import parse_aggregate
 from fuse_index.table.read import ReadMixin, check_index_seconds
 from fuse_storage import Field
 
 
 class QueryMixin(ReadMixin):
-    """The part of ``fuse_index.Table`` that searches, aggregates and explains."""
+    """The part of ``fuse_index.Table`` that searches and aggregates."""
 
     def search(
         self,
@@ -69,27 +70,8 @@ class QueryMixin(ReadMixin):
             [2]
         """
         names = tuple(self.schema.names) if select is None else self._column_names(select)
-        queries = self._ranked_queries(columns, query, options, recall)
-        request = SearchRequest(queries, self._limit(limit), self._predicate(where), names, highlight)
-        return ranked_search(self.stored, self.engine, request)
-
-    def _ranked_queries(
-        self, columns: str | Sequence[str], query: Any, options: str | None = None, recall: float = 1.0
-    ) -> list[RankedQuery]:
-        self.snapshot.check_rows()
-        if not isinstance(recall, int | float) or not 0 < recall <= 1:
-            raise InputError(f"recall={recall!r}: give a share of the best rows, above 0 and at most 1")
-        searched_names = [columns] if isinstance(columns, str) else columns
-        fields = [self.snapshot.schema.find([name], self.context.case_sensitive) for name in searched_names]
-        return [
-            RankedQuery(Column((field.name,), field.type), _query_literal(query, field), options, recall)
-            for field in fields
-        ]
-
-    def _limit(self, limit: int) -> int:
-        if limit < 0:
-            raise InputError(f"limit={limit!r}: give a number of rows")
-        return limit
+        request = self._search_request(columns, query, limit, where, options, recall)
+        return ranked_search(self.stored, self.engine, replace(request, names=names, highlight=highlight))
 
     def aggregate(
         self,
@@ -135,63 +117,27 @@ class QueryMixin(ReadMixin):
         except UnsupportedAggregate as refusal:
             raise InputError(f"{describe_aggregation(plan.request)}: {refusal}") from refusal
 
-    def explain(
+    def _search_request(
         self,
-        where: str | Predicate | None = None,
-        group_by: Sequence[str] = (),
-        aggregates: Sequence[str] = (),
-        search: Mapping[str, Any] | None = None,
-        index_seconds: float | None = None,
-    ) -> Explanation:
-        """Tell what ``scan``, or with ``aggregates`` what ``aggregate``, would read, and which index removed how much.
-
-        Args:
-            where: A condition in Spark SQL, or a predicate; by default all rows. It may be one that only Spark can
-                evaluate.
-            group_by: As for ``aggregate``.
-            aggregates: As for ``aggregate``.
-            search: Arguments of ``search``: ``columns``, ``query``, ``limit``, ``options``, ``recall``. The search is
-                made, and told: by which index, whether it is exact, and in how many blocks.
-            index_seconds: As for ``scan``.
-
-        Returns:
-            Counts of segments, blocks, zones, rows and bytes, and the vote of each index, with the reason why it could
-            remove nothing; ``print`` shows it.
-
-        Raises:
-            WhereError: The condition is none.
-            InputError: An aggregate is none.
-            StorageError: The store fails.
-
-        Example:
-            >>> table = fuse.create_table("memory://explain", "id BIGINT", properties={"block_rows": 2})
-            >>> snapshot = table.append([{"id": number} for number in range(6)])
-            >>> explanation = table.explain("id = 3")
-            >>> explanation.blocks
-            Totals(total=3, kept=1)
-            >>> [(vote.index, vote.blocks_removed) for vote in explanation.votes]
-            [('min_max', 2)]
-        """
-        if search is not None:
-            return self._explain_search(where, **search)
-        predicate = resolve_predicate(where, self.snapshot, self.engine)
-        if aggregates or group_by:
-            return self._aggregate_plan(group_by, aggregates, predicate, True, False, index_seconds).explanation
-        return self._plan(predicate, True, False, index_seconds).explanation
-
-    def _explain_search(
-        self,
-        where: str | Predicate | None,
         columns: str | Sequence[str],
         query: Any,
-        limit: int = 10,
-        options: str | None = None,
-        recall: float = 1.0,
-    ) -> Explanation:
-        queries = self._ranked_queries(columns, query, options, recall)
-        return explain_search(
-            self.stored, self.engine, SearchRequest(queries, self._limit(limit), self._predicate(where), ())
-        )
+        limit: int,
+        where: str | Predicate | None,
+        options: str | None,
+        recall: float,
+    ) -> SearchRequest:
+        self.snapshot.check_rows()
+        if limit < 0:
+            raise InputError(f"limit={limit!r}: give a number of rows")
+        if not 0 < recall <= 1:
+            raise InputError(f"recall={recall!r}: give a share of the best rows, above 0 and at most 1")
+        searched_names = [columns] if isinstance(columns, str) else columns
+        fields = [self.snapshot.schema.find([name], self.context.case_sensitive) for name in searched_names]
+        queries = [
+            RankedQuery(Column((field.name,), field.type), _query_literal(query, field), options, recall)
+            for field in fields
+        ]
+        return SearchRequest(queries, limit, self._predicate(where), ())
 
     def _aggregate_plan(
         self,
@@ -218,6 +164,26 @@ class QueryMixin(ReadMixin):
             )
         except UnsupportedAggregate as refusal:
             raise InputError(f"{describe_aggregation(aggregation)}: {refusal}") from refusal
+
+
+def explain_question(
+    table: QueryMixin,
+    where: str | Predicate | None,
+    group_by: Sequence[str],
+    aggregates: Sequence[str],
+    seconds: float | None,
+) -> Explanation:
+    """Explain a scan of a table, or an aggregate if there is anything to add up. Raises as ``Table.explain``."""
+    predicate = resolve_predicate(where, table.snapshot, table.engine)
+    if aggregates or group_by:
+        return table._aggregate_plan(group_by, aggregates, predicate, True, False, seconds).explanation  # noqa: SLF001
+    return table._plan(predicate, True, False, seconds).explanation  # noqa: SLF001
+
+
+def explain_search(table: QueryMixin, *asked: Any) -> Explanation:
+    """Explain a ranked search of a table, by the arguments of ``_search_request``. Raises as ``Table.search``."""
+    request = table._search_request(*asked)  # noqa: SLF001
+    return explain_ranking(table.stored, table.engine, request)
 
 
 def _query_literal(query: Any, field: Field) -> Literal:

@@ -4,33 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from fuse_index.after_commit import after_commit
 from fuse_index.changes.changes import ChangesMixin
 from fuse_index.clustering.report import ClusteringMixin
+from fuse_index.errors import InputError
 from fuse_index.export.mixin import ExportMixin
 from fuse_index.hot.producer import Producer
-from fuse_index.statements.mixin import StatementsMixin
+from fuse_index.table.accounts.explain import ExplainedTable
 from fuse_index.table.arguments import check_public_methods
 from fuse_index.table.former_names import former_method
+from fuse_index.table.inspection.card import table_facts, table_sections
 from fuse_index.table.inspection.inspect import Inspect
 from fuse_index.table.maintenance import Maintenance
-from fuse_index.table.query import QueryMixin
 from fuse_index.table.refs import RefsMixin
+from fuse_index.table.report.mixin import ReportMixin
 from fuse_index.table.schema.settings import SchemaMixin
 from fuse_index.table.sources import SourcesMixin
 from fuse_index.table.tier import TierMixin
-from fuse_storage import Snapshot, StoredTable
+from fuse_storage import Snapshot, StoredTable, show_card, show_line
+
+_INNER = frozenset(
+    (
+        *("changing", "deleting", "merge_spec", "merging", "overwriting", "updating"),
+        *("context", "engine", "host", "pinned", "row_store", "stored", "with_tail"),
+    )
+)
+"""Names that engines go on with, which are not offered after a dot."""
 
 
 @check_public_methods
 class Table(
     RefsMixin,
     SchemaMixin,
-    QueryMixin,
+    ReportMixin,
     SourcesMixin,
-    StatementsMixin,
+    ExplainedTable,
     ChangesMixin,
     ClusteringMixin,
     TierMixin,
@@ -43,12 +54,20 @@ class Table(
     handle moves it to the snapshot that the commit made, ``refresh`` to the head. Compaction, clustering and indexes
     are about what is there by then. ``pinned``: it was opened at an older state, and stays there.
 
-    ``table.inspect`` shows metadata, ``table.maintenance`` is upkeep; rows, columns, indexes, branches and tags are
-    here.
+    ``table.inspect`` shows metadata, ``table.maintenance`` is upkeep, and ``table.explain`` says what would be read;
+    rows, columns, indexes, branches and tags are here.
     """
 
     def __repr__(self) -> str:
-        return f"Table({self.stored.store.url!r}, branch={self.stored.branch!r}, snapshot={self.snapshot.id!r})"
+        facts = {**table_facts(self), "columns": self.schema.names, "indexes": list(self.snapshot.definitions)}
+        return show_line("Table", facts, self.name or self.stored.store.url)
+
+    def _repr_html_(self) -> str:
+        place = {"table": self.name, "at": self.stored.store.url}
+        return show_card("Table", {**place, **table_facts(self)}, table_sections(self))
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _INNER]
 
     @property
     def inspect(self) -> Inspect:
@@ -61,6 +80,11 @@ class Table(
         return Maintenance(self)
 
     if not TYPE_CHECKING:  # so that mypy knows what is no longer there
+
+        def __new__(cls, stored: Any = None, *_: Any, **__: Any) -> Table:
+            if isinstance(stored, str | PathLike):
+                raise InputError(f"a table is opened by open_table({str(stored)!r}), and made by create_table")
+            return super().__new__(cls)
 
         def __getattr__(self, name: str) -> Callable[..., Any]:
             return former_method(self, name)

@@ -25,9 +25,11 @@ TAIL_VIEW_SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tail:
+@dataclass(frozen=True, slots=True, repr=False)
+class Tail(storage.Shown):
     """What is not tiered yet: hot commits, their blocks, rows and bytes, and when the oldest and newest were made."""
+
+    _shown = "commits blocks rows bytes oldest newest"
 
     commits: int
     blocks: int

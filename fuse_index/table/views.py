@@ -32,6 +32,7 @@ METADATA_VIEWS: Mapping[str, Callable[[Table], pa.Table]] = {
     "refs": lambda table: table.inspect.refs(),
     "due": lambda table: table.inspect.due(),
     "maintenance": lambda table: table.inspect.maintenance(),
+    "plans": lambda table: table.inspect.plans(),
     "tail": lambda table: pa.Table.from_pylist([asdict(table.tail)], TAIL_VIEW_SCHEMA),
 }
 """All views of a table's metadata, by name."""

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import fuse_storage as storage
+from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context
 from fuse_index.table.arguments import check_arguments, check_public_methods
 from fuse_index.table.open import check_url
 from fuse_index.warehouse.creation import CreationMixin
 from fuse_index.warehouse.dropped import DroppedMixin
+from fuse_index.warehouse.handle import SOURCE_INDEXES
 from fuse_index.warehouse.namespaces import NamespacesMixin
 from fuse_index.warehouse.source_indexes import SourceIndexesMixin
 from fuse_index.warehouse.upkeep import UpkeepMixin
-from fuse_storage import CatalogTable
+from fuse_storage import CatalogTable, StorageError, show_card, show_line, value_grid
 
 
 @check_arguments
@@ -65,8 +68,32 @@ class Catalog(CreationMixin, NamespacesMixin, SourceIndexesMixin, DroppedMixin, 
     the error that it would have got a moment later, or Conflict if another table has the name by now.
     """
 
+    if not TYPE_CHECKING:  # for who takes the class for the function
+
+        def __new__(cls, warehouse: Any = None, *_: Any, **__: Any) -> Catalog:
+            if isinstance(warehouse, str | PathLike):
+                raise InputError(f"a warehouse is opened by catalog({str(warehouse)!r})")
+            return super().__new__(cls)
+
     def __repr__(self) -> str:
-        return f"Catalog({self.url!r})"
+        return show_line("Catalog", {}, self.url)
+
+    def _repr_html_(self) -> str:
+        return show_card("Catalog", {"warehouse": self.url}, self._sections())
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in ("context", "host", "warehouse")]
+
+    def _sections(self) -> Iterator[str]:
+        try:
+            state = self.warehouse.state()
+        except StorageError as problem:
+            yield value_grid(["problem"], [[str(problem)]])
+            return
+        named = (each for each in state.tables.values() if each.identifier[:1] != SOURCE_INDEXES)
+        tables = sorted(named, key=lambda each: each.identifier)
+        rows = ([each.name, each.location, each.created] for each in tables)
+        yield value_grid(["table", "location", "created"], rows, len(tables), "Tables", "tables")
 
 
 __all__ = ["Catalog", "CatalogTable", "catalog"]

@@ -163,9 +163,10 @@ class CreationMixin(TablesMixin):
 
         def make(store: storage.Store) -> Table:
             layout = (tuple(cluster_by), own, identity, tuple(partition_by))
-            return self._to_table(StoredTable.create(store, arrow_schema, *layout))
+            return self._to_table(StoredTable.create(store, arrow_schema, *layout), name)
 
-        return storage.stage_table(self.warehouse, storage.parse_identifier(identifier), make, about, replace)
+        name = storage.parse_identifier(identifier)
+        return storage.stage_table(self.warehouse, name, make, about, replace)
 
     def clone_table(self, identifier: str | Sequence[str], source: Any) -> Table:
         """Make a table of the snapshot that another reads; both share its files, as with ``Table.clone``.
@@ -278,7 +279,7 @@ class CreationMixin(TablesMixin):
         stored = StoredTable.open(storage.open_table_store(store, place))
         action = CreateTable(storage.new_id(), name, place, False, texts_about(properties or {}))
         self.warehouse.commit(lambda state: [action])
-        return self._to_table(stored)
+        return self._to_table(stored, name)
 
 
 def _split_properties(properties: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:

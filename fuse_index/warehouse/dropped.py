@@ -131,7 +131,7 @@ class DroppedMixin(CatalogHandle):
         found = _choose(self.warehouse.state().dropped_as(name), name, table_id).table
         stored = storage.StoredTable.open(self._table_store(found))
         self.warehouse.commit(lambda state: [UndropTable(found.id, target)])
-        return self._to_table(stored)
+        return self._to_table(stored, target)
 
     def purge_dropped(self, older_than: timedelta | str = timedelta(days=7), *, dry_run: bool = False) -> pa.Table:
         """Delete the files of tables that were dropped long ago; they cannot be undropped any more.

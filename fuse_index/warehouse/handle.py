@@ -16,7 +16,7 @@ SOURCE_INDEXES = ("_source_indexes",)
 """The namespace of tables for votes alone, which nobody reads by a name, and listings pass over."""
 
 
-@dataclass
+@dataclass(repr=False)
 class CatalogHandle:
     """A warehouse. Each call looks at the names as they are then; nothing is remembered that could be out of date."""
 
@@ -64,8 +64,10 @@ class CatalogHandle:
         read_only = isinstance(self.warehouse.store, storage.ReadOnlyStore)
         return storage.ReadOnlyStore(store) if read_only else store
 
-    def _to_table(self, stored: storage.StoredTable, pinned: bool = False, with_tail: bool = True) -> Table:
-        return Table(stored, self.host, self.context, pinned=pinned, with_tail=with_tail)
+    def _to_table(
+        self, stored: storage.StoredTable, name: Identifier, pinned: bool = False, with_tail: bool = True
+    ) -> Table:
+        return Table(stored, self.host, self.context, pinned, with_tail, storage.join_identifier(name))
 
 
 def tables_within(state: CatalogState, namespace: Identifier) -> list[CatalogTable]:

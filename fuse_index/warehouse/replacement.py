@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import fuse_storage as storage
 from fuse_index.after_commit import after_commit
 from fuse_index.table.table import Table
-from fuse_storage import CatalogTable, FormatError, NotFound, ReadOnly, Snapshot, UpdateTable, Warehouse
+from fuse_storage import CatalogTable, FormatError, NotFound, ReadOnly, Shown, Snapshot, UpdateTable, Warehouse
 
 
 class _Loader(Protocol):
@@ -41,19 +41,24 @@ def begin_replacement(
     return Replacement(catalog.warehouse, named, table, staged, about)
 
 
-@dataclass
-class Replacement:
+@dataclass(repr=False)
+class Replacement(Shown):
     """What a table is to become: rows can be written to ``table``, and others see them once it is committed.
 
     ``table``: a handle of the branch on which it is prepared, and after ``commit`` of the table itself. ``replaced``:
     the table as it was. ``named``: what the warehouse knew of it. ``about``: what it is to say of it.
     """
 
+    _offered = "abort commit table replaced"
+
     warehouse: Warehouse
     named: CatalogTable
     replaced: Table
     table: Table
     about: Mapping[str, str]
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {"name": self.named.name, "replaced version": self.replaced.version, "columns": self.table.schema.names}
 
     def commit(self) -> None:
         """Make it the next version of the table, whatever others did to it meanwhile.

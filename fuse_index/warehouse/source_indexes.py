@@ -17,17 +17,19 @@ from fuse_index.table.open import attach
 from fuse_index.table.table import Table
 from fuse_index.warehouse.handle import SOURCE_INDEXES, tables_within
 from fuse_index.warehouse.tables import TablesMixin
-from fuse_storage import AlreadyExists, CatalogTable, CreateNamespace, Identifier, NotFound
+from fuse_storage import AlreadyExists, CatalogTable, CreateNamespace, Identifier, NotFound, Shown
 
 _MAX_SHOWN_NAME = 40
 
 
-@dataclass(frozen=True, slots=True)
-class SourceIndex:
+@dataclass(frozen=True, slots=True, repr=False)
+class SourceIndex(Shown):
     """A table for votes alone of a warehouse. ``location``: of the source, by which it is found. ``url``: of the table.
 
     ``indexes``: their names.
     """
+
+    _shown = "source format indexes location url"
 
     source: str
     format: str

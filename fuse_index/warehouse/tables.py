@@ -60,7 +60,7 @@ class TablesMixin(CatalogHandle):
                 f"table {found.name!r} has a name, and no files at {store.url}: restore them, or drop it"
             ) from missing
         pinned = at is not None or version is not None or not tail
-        return self._to_table(stored if tail else stored.without_tail(), pinned, with_tail=tail)
+        return self._to_table(stored if tail else stored.without_tail(), found.identifier, pinned, tail)
 
     def table_url(self, identifier: str | Sequence[str]) -> str:
         """The path or URL of a table, which does not change while it lives.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from time import monotonic
 from typing import Any
 
@@ -22,19 +22,49 @@ from fuse_storage.validation.features import FOREIGN_FILES_FEATURE, VOTES_ONLY_F
 
 
 @dataclass(frozen=True, slots=True)
+class SourceChoice:
+    """What was said of columns when a source was attached. ``columns``: the names of those wanted; None: all.
+
+    ``widen``: whole numbers in some files, and doubles in others, are doubles.
+    """
+
+    columns: tuple[str, ...] | None = None
+    widen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SourceVersion:
-    """A state of a source. ``version``: what the source calls it; ``unread``: names in files that are not read."""
+    """A state of a source. ``version``: what the source calls it; ``unread``: names in files that are not read.
+
+    ``deletes``: up to where deletes were followed that may be of any file, as the source says it. ``left_out``: why a
+    column of the source is none of the table, by its name. ``converted``: names of columns that some files hold in a
+    form which readers here convert, and Spark's does not read. ``untyped``: names of columns of which no file says the
+    type, since all of them hold NULL.
+    """
 
     format: str
     url: str
     version: str | int | None
     unread: tuple[str, ...] = ()
     adopted: bool = False
+    deletes: str | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    converted: tuple[str, ...] = ()
+    untyped: tuple[str, ...] = ()
+    choice: SourceChoice = SourceChoice()
 
     def to_property(self) -> dict[str, Any]:
         """The state of a source as a snapshot's property has it."""
         members = {"format": self.format, "url": self.url, "version": self.version, "unread": list(self.unread)}
-        return members | ({"adopted": True} if self.adopted else {})
+        more = {
+            "adopted": self.adopted,
+            "deletes": self.deletes,
+            "left_out": dict(self.left_out),
+            "converted": list(self.converted),
+            "untyped": list(self.untyped),
+            "choice": {name: value for name, value in asdict(self.choice).items() if value not in (None, False)},
+        }
+        return members | {name: value for name, value in more.items() if value not in (None, False, {}, [])}
 
     @staticmethod
     def of(snapshot: Snapshot) -> SourceVersion:
@@ -42,8 +72,20 @@ class SourceVersion:
         found = snapshot.source
         if found is None:
             raise InvalidArgument("this table was not attached to a source: it has rows of its own")
-        adopted = bool(found.get("adopted"))
-        return SourceVersion(found["format"], found["url"], found["version"], tuple(found["unread"]), adopted)
+        chosen = found.get("choice") or {}
+        columns = None if chosen.get("columns") is None else tuple(chosen["columns"])
+        return SourceVersion(
+            found["format"],
+            found["url"],
+            found["version"],
+            tuple(found["unread"]),
+            bool(found.get("adopted")),
+            found.get("deletes"),
+            dict(found.get("left_out") or {}),
+            tuple(found.get("converted") or ()),
+            tuple(found.get("untyped") or ()),
+            SourceChoice(columns, bool(chosen.get("widen"))),
+        )
 
 
 def first_attached_snapshot(

@@ -33,7 +33,8 @@ class SourceFile:
     """A live file of a source. ``location``: its absolute path or URL. ``modified``: microseconds since 1970.
 
     ``constants``: values of partition columns. ``absent``: of columns that hold another value than NULL where the file
-    lacks them. ``deleted``: bool, shape (rows,) or shorter, True where a row of the file does not count; None: all do.
+    lacks them. ``deletes``: what the source calls the deletes of this file alone. ``deleted``: bool, shape (rows,) or
+    shorter, True where a row of the file does not count; None: all do.
     """
 
     location: str
@@ -42,6 +43,7 @@ class SourceFile:
     etag: str | None = None
     constants: ColumnConstants = field(default_factory=dict)
     absent: ColumnConstants = field(default_factory=dict)
+    deletes: str | None = None
     deleted: RowMask | None = field(default=None, compare=False)
 
     def deleted_rows(self, row_count: int) -> RowMask:

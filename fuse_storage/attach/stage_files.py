@@ -6,13 +6,14 @@ No row is read, and nothing is written where the files are. Knows no source.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as is_
 
 from fuse_storage import statistics
 from fuse_storage.attach.source_files import UNKNOWABLE, SourceFile
@@ -34,12 +35,12 @@ from fuse_storage.metadata.segment_list import segment_row
 from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET, Footer
 from fuse_storage.parquet.foreign.file import FORMAT_BY_ID, FORMAT_BY_NAME, modified_microseconds
 from fuse_storage.parquet.foreign.file_schema import (
+    FileColumns,
     TypeWidening,
+    file_columns,
     narrower_columns,
     read_file_schema,
-    storable_schema,
     unread_names,
-    votable_schema,
 )
 from fuse_storage.parquet.foreign.file_statistics import foreign_statistics
 from fuse_storage.parquet.foreign.footer import OpenedFile, physical_names
@@ -57,13 +58,14 @@ class StagedFiles:
     """Segments over files, the names in these that are not read, and the ids of columns that some have narrower.
 
     A name is not read that no column has, or where a path gives the column's value. ``unknown``: how many files were
-    left out since nobody can know them.
+    left out since nobody can know them. ``converted``: names of columns that only readers here read in some file.
     """
 
     segments: tuple[StagedSegment, ...]
     unread: frozenset[str]
     narrower: frozenset[int]
     unknown: int = 0
+    converted: frozenset[str] = frozenset()
 
 
 def reads_as_logged(found: pa.DataType, logged: pa.DataType) -> bool:
@@ -89,8 +91,9 @@ def stage_source_files(
     another. Raises SchemaError or Unsupported, naming the file; with ``votes_only`` it is left out instead.
     """
     started, staged, unread, narrower, unknown = utc_now(), [], set[str](), set[int](), 0
+    converted, make = set[str](), _BlockUnit.knowable if votes_only else _BlockUnit.of
     found = (
-        _BlockUnit.knowable(schema, by_id, widens, *pair) if votes_only else _BlockUnit.of(schema, by_id, widens, *pair)
+        make(schema, by_id, widens, *pair)
         for pair in opened
         if not pair[0].deleted_rows(pair[1].parsed.row_count).all()
     )
@@ -102,6 +105,7 @@ def stage_source_files(
         _write_vectors(store, units)
         unread |= {name for unit in units for name in unit.unread}
         narrower |= {column_id for unit in units for column_id in unit.narrower}
+        converted |= {name for unit in units for name in unit.converted}
         segment_id = new_id()
         blocks = _block_rows(units, schema)
         segment = create_file(store, segment_path(segment_id), metadata_table.encode_metadata(blocks))
@@ -112,7 +116,7 @@ def stage_source_files(
         row = segment_row(segment_id, segment, zones, blocks, schema)
         row_count = sum(unit.row_count for unit in units)
         staged.append(StagedSegment(segment_id, schema.id, row_count, len(units), started, encode_list_row(row)))
-    return StagedFiles(tuple(staged), frozenset(unread), frozenset(narrower), unknown)
+    return StagedFiles(tuple(staged), frozenset(unread), frozenset(narrower), unknown, frozenset(converted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,7 @@ class _BlockUnit:
     unread: frozenset[str]
     narrower: frozenset[int]
     deleted: RowMask
+    converted: frozenset[str]
 
     @property
     def row_count(self) -> int:
@@ -138,7 +143,7 @@ class _BlockUnit:
     ) -> _BlockUnit | None:
         """The block of a table for votes alone, which need not have all columns of the file; None if it knows none."""
         try:
-            return _BlockUnit.of(schema, by_id, widens, file, opened, _votable_schema)
+            return _BlockUnit.of(schema, by_id, widens, file, opened, votes_only=True)
         except UNKNOWABLE:
             return None
 
@@ -149,20 +154,22 @@ class _BlockUnit:
         widens: TypeWidening,
         file: SourceFile,
         opened: OpenedFile,
-        readable: _ReadableColumns = lambda schema, *file: storable_schema(*file),
+        votes_only: bool = False,
     ) -> _BlockUnit:
         footer = opened.footer(physical_names(schema) if by_id else None)
         found = read_file_schema(footer)
         keys = {each.id if by_id else each.physical_name: each for each in schema.fields}
-        constants = {keys[key].id: value for key, value in file.constants.items() if key in keys}
+        columns = _readable(file_columns(found, footer, opened.where, votes_only), schema, opened.where)
+        by_name = {each.physical_name: each.id for each in schema.fields}
+        constants: dict[int, Any] = {by_name[name]: None for name in columns.nulls if name in by_name}
+        constants |= {keys[key].id: value for key, value in file.constants.items() if key in keys}
         hidden = {*file.constants, *(each.physical_name for each in schema.fields if each.id in constants)}
         constants |= {
             keys[key].id: value
             for key, value in file.absent.items()
             if key in keys and keys[key].physical_name not in found.names
         }
-        storable = readable(schema, found, footer, opened.where)
-        read = pa.schema([each for each in storable if each.name not in hidden])
+        read = pa.schema([each for each in columns.schema if each.name not in hidden])
         narrower = narrower_columns(read, schema, widens, opened.where)
         counts = [group.row_count for group in opened.parsed.groups]
         deleted = file.deleted_rows(sum(counts))
@@ -184,10 +191,14 @@ class _BlockUnit:
             "partition": json.dumps(constants) if constants else None,
             "modified": file.modified if opened.meta is None else modified_microseconds(opened.meta),
             "etag": file.etag if opened.meta is None else opened.meta.etag,
+            "source_deletes": file.deletes,
         }
         zones = dict(_zone_statistics(schema, footer, found, opened, constants))
-        unread = unread_names(storable, schema) | set(found.names).difference(read.names)
-        return _BlockUnit(row, zones, frozenset(unread), frozenset(narrower), deleted)
+        unread = unread_names(columns.schema, schema) | set(found.names).difference(read.names)
+        doubles = {each.physical_name for each in schema.fields if is_.is_float64(each.type)}
+        converted = columns.converted | {each.name for each in read if is_.is_int64(each.type) and each.name in doubles}
+        converted &= by_name.keys() - hidden
+        return _BlockUnit(row, zones, frozenset(unread), frozenset(narrower), deleted, frozenset(converted))
 
 
 def _write_vectors(store: Store, units: Sequence[_BlockUnit]) -> None:
@@ -198,18 +209,13 @@ def _write_vectors(store: Store, units: Sequence[_BlockUnit]) -> None:
             unit.row["deletion_vector"] = str(vector)
 
 
-_ReadableColumns = Callable[[Schema, pa.Schema, Footer, str], pa.Schema]
-"""The columns that are read of a file, by the table's columns, the file's, its footer and its name."""
-
-
-def _votable_schema(schema: Schema, found: pa.Schema, footer: Footer, where: str) -> pa.Schema:
-    """The columns of a file that can be voted on. Raises SchemaError where one of the table's is not among them."""
-    votable, refused = votable_schema(found, footer)
+def _readable(columns: FileColumns, schema: Schema, where: str) -> FileColumns:
+    """The columns of a file, none of the table's being refused. Raises SchemaError where one is."""
     names = {each.physical_name.lower() for each in schema.fields}
-    for name, reason in refused.items():
+    for name, reason in columns.refused.items():
         if name.lower() in names:
-            raise SchemaError(f"{where}: {reason}")
-    return votable
+            raise SchemaError(reason if where in reason else f"{where}: {reason}")
+    return columns
 
 
 def _zone_sizes(opened: OpenedFile) -> list[int] | None:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from fuse_storage.card import Shown
 from fuse_storage.catalog.actions import CatalogAction, CreateTable, DropTable
 from fuse_storage.catalog.log import CatalogEntry
 from fuse_storage.catalog.names import Identifier, fold_identifier
@@ -58,15 +59,20 @@ def stage_table(
     return NewTable(warehouse, action, table, replace, now)
 
 
-@dataclass(frozen=True)
-class NewTable(Generic[TableT]):
+@dataclass(frozen=True, repr=False)
+class NewTable(Shown, Generic[TableT]):
     """A table without a name, in which rows can be written. It is there for others once it is committed."""
+
+    _offered = "abort commit table"
 
     warehouse: Warehouse
     action: CreateTable
     table: TableT
     replace: bool = False
     begun: datetime = field(default_factory=utc_now)
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {"name": ".".join(self.action.identifier), "location": self.action.location, "replace": self.replace}
 
     def commit(self) -> None:
         """Give it its name, and drop the table that it replaces, at once. If it cannot have it, it is removed.

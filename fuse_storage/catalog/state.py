@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from fuse_storage.card import Shown
 from fuse_storage.catalog.actions import (
     CatalogAction,
     CreateNamespace,
@@ -33,13 +34,15 @@ class Namespace:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogTable:
+@dataclass(frozen=True, slots=True, repr=False)
+class CatalogTable(Shown):
     """A table of a warehouse: its id, its name, and where it is.
 
     ``location``: the key of its folder in the warehouse, or the URL or absolute path of another place. ``managed``:
     the warehouse made it. ``created``: when it got its first name here.
     """
+
+    _shown = "name location managed created properties id"
 
     id: str
     identifier: Identifier

@@ -24,13 +24,16 @@ from fuse_storage.table import StoredTable
 
 
 def stage_deletions(
-    table: StoredTable, builders: Sequence[SidecarBuilder], deleted: Mapping[int, RowMask]
+    table: StoredTable,
+    builders: Sequence[SidecarBuilder],
+    deleted: Mapping[int, RowMask],
+    names: Mapping[int, str | None] | None = None,
 ) -> list[StagedSegment]:
     """Stage the blocks that come in the place of these, in their order, by which these rows no longer count.
 
-    ``deleted``: by number of a block, bool, shape (rows of the block,): all that is not to count
-    from now on, those of the vector that it has included. Some row has to be left, and one to go, and no block may be
-    of the tail. Raises InvalidArgument, StorageError; then nothing of it stays.
+    ``deleted``: by number of a block, bool, shape (rows of the block,): all that is not to count from now on, those of
+    the vector that it has included. ``names``: what the sources of these blocks call it. Some row has to be left, and
+    one to go, and no block may be of the tail. Raises InvalidArgument, StorageError; then nothing of it stays.
     """
     segments, started = table.segments(), datetime.now(UTC)
     blocks = table.blocks().take(np.array(list(deleted), np.int64))
@@ -63,6 +66,8 @@ def stage_deletions(
             "stats_exact": pa.array([False] * len(numbers), pa.bool_()),
             "deletion_vector": pa.array([str(vector) for vector in vectors[part]], pa.string()),
         }
+        if names is not None:
+            replaced["source_deletes"] = pa.array([names.get(number) for number in list(deleted)[part]], pa.string())
         rows = assemble_segment_list([segments.table.take(pa.array(used))], schema, keys)
         row = merger.rearrange_blocks(rows, np.array(places, np.int64), replaced)
         row_count = int(blocks.row_counts[part].sum())

@@ -30,6 +30,7 @@ from fuse_storage.errors.sentence import Operation as Operation
 from fuse_storage.errors.sentence import Sentence as Sentence
 from fuse_storage.errors.sentence import TableUrl as TableUrl
 from fuse_storage.errors.sentence import Words as Words
+from fuse_storage.errors.traceback import without_our_frames
 
 RESTORE_HINT = "restore the file from a copy"
 """The end of messages about a damaged file: what is left to do."""
@@ -64,6 +65,10 @@ class CodedError(Exception):
     def spell(self, words: Words) -> str:
         """The message in the words of a surface."""
         return self.sentence.spell(words)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython prints in place of a traceback."""
+        return without_our_frames(self)
 
 
 class StorageError(CodedError):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fuse_storage.card import Shown, bytes_text
 from fuse_storage.commit.schema_evolution import can_widen
 from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.errors import StorageError, TableUrl
@@ -22,22 +23,30 @@ from fuse_storage.schema.types import storage_type_name
 from fuse_storage.table import StoredTable
 
 
-@dataclass(frozen=True, slots=True)
-class BlockTotals:
+@dataclass(frozen=True, slots=True, repr=False)
+class BlockTotals(Shown):
     """The numbers of some blocks, of their rows, and of bytes in their files."""
+
+    _shown = "blocks rows bytes"
 
     blocks: int = 0
     rows: int = 0
     bytes: int = 0
 
+    def __str__(self) -> str:
+        return f"blocks: {self.blocks:,}, rows: {self.rows:,}, {bytes_text(self.bytes)}"
 
-@dataclass(frozen=True, slots=True)
-class SnapshotDiff:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SnapshotDiff(Shown):
     """Blocks, columns and definitions that came, went or stayed from one snapshot to another.
 
     A rewritten block counts as gone and as come. ``columns`` and ``definitions``: sentences, in order, such as
     "added 'city' string" and "dropped 'by_id'".
     """
+
+    _shown = "before after added removed kept columns definitions"
+    _offered = "empty to_dict"
 
     before: str
     after: str

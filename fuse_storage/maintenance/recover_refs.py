@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from fuse_storage.card import Shown
 from fuse_storage.errors import FormatError, InvalidArgument, NotFound, StorageError, TableUrl
 from fuse_storage.hot.chain import list_chain_files
 from fuse_storage.hot.entry import HotEntry, decode_chain_file
@@ -39,8 +40,8 @@ _LOST_OPERATION = "lost"
 """The operation of an entry whose snapshot is gone: collected by a vacuum, or there was none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+@dataclass(frozen=True, slots=True, repr=False)
+class Recovery(Shown):
     """Entries that a recovery wrote, or would write, and what it could not decide or read.
 
     ``entries``: by branch, newest first. ``unreadable``: why a snapshot cannot be read, by its key. ``later``: by
@@ -55,6 +56,12 @@ class Recovery:
     unreadable: Mapping[str, str]
     done: bool
     stray_hot_blocks: int = 0
+
+    def _facts(self) -> Mapping[str, Any]:
+        entries = {name: f"{len(entries)} entries" for name, entries in self.entries.items()}
+        later = {name: f"{len(ids)} later snapshots" for name, ids in self.later.items()}
+        counts = {"unreadable": len(self.unreadable), "stray_hot_blocks": self.stray_hot_blocks}
+        return {"done": self.done, "branches": entries, "later": later, **counts}
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""

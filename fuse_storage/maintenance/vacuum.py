@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from fuse_storage.card import Shown
 from fuse_storage.commit.snapshot_hold import VACUUM_TIME_LIMIT, list_vacuum_notices, post_vacuum_notice
 from fuse_storage.deletion_vector import VECTOR_FOLDER
 from fuse_storage.errors import Advice, Expired, InvalidArgument, NotFound, StorageError
@@ -49,8 +50,8 @@ _DELETE_BATCH_KEYS = 500
 _TIME_LIMIT_SECONDS = VACUUM_TIME_LIMIT.total_seconds()
 
 
-@dataclass(frozen=True, slots=True)
-class VacuumResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class VacuumResult(Shown):
     """The files that a vacuum deleted, or would delete, and their bytes, by kind.
 
     ``kept``: the number of files that stay, because they are reachable or too young. ``passed_over``: the keys of
@@ -59,6 +60,9 @@ class VacuumResult:
     were dropped, and of notices of vacuums that died. ``disk_full``: nobody could be warned, since nothing could be
     written.
     """
+
+    _shown = "deleted files bytes kept passed_over disk_full"
+    _offered = "refs to_dict"
 
     files: dict[str, int]
     bytes: dict[str, int]

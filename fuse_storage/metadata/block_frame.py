@@ -46,11 +46,9 @@ from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.cache import cache_of, keep_if_whole
 
 _T = TypeVar("_T")
-_LIVE_ROW_COLUMNS: ColumnGroup = ("live_rows", "stats_exact")
-"""Columns that tell whether statistics are exact: few queries need them."""
+_LIVE_ROW_COLUMNS: ColumnGroup = ("live_rows", "stats_exact")  # few queries need them
 _ORIGIN_COLUMNS: ColumnGroup = ("level", "added_by")  # they tell how blocks came to be
-_MAX_FILES_READ_EAGERLY = 16
-"""Files of which all that is not statistics is read at once: going back to a store is dearer."""
+_MAX_FILES_READ_EAGERLY = 16  # all of them that is not statistics at once: going back to a store is dearer
 
 
 class BlockFrame:
@@ -122,7 +120,11 @@ class BlockFrame:
     @cached_property
     def deletion_vectors(self) -> list[str | None]:
         """Where the vector of each is that says which rows do not count; None: there is none."""
-        return list(self._columns(("deletion_vector",)).column("deletion_vector").to_pylist())
+        return self.texts("deletion_vector")
+
+    def texts(self, name: str) -> list[str | None]:
+        """A column of a block's row that few ask for, one text for each block."""
+        return list(self._columns((name,)).column(name).to_pylist())
 
     @cached_property
     def has_exact_statistics(self) -> npt.NDArray[np.bool_]:
@@ -241,9 +243,8 @@ class BlockFrame:
     def zones(self) -> ZoneFrame:
         """The zones of these blocks, block after block."""
         all_counts = list_lengths(self._read_all_rows(LOCATION_COLUMNS), "zone_rows")
-        starts = counts_to_offsets(all_counts)
-        if (stacked_indices := self._rows.stacked_indices) is not None:
-            starts = starts[stacked_indices]
+        starts, stacked_indices = counts_to_offsets(all_counts), self._rows.stacked_indices
+        starts = starts if stacked_indices is None else starts[stacked_indices]
         owners = np.repeat(np.arange(len(self)), self.zone_counts)
         within = np.arange(len(owners)) - self.zone_offsets[owners]
         counts = np.add.reduceat(all_counts, counts_to_offsets(self._rows.file_row_counts)[:-1])

@@ -57,8 +57,8 @@ BLOCK_SCHEMA = pa.schema(
         ("bucket", pa.int32()),  # reserved: null in this version
         ("partition", pa.string()),  # of foreign files an object, of partitioned tables' own blocks a list
         ("deletion_vector", pa.string()),  # null: every row counts
-        ("key_metadata", pa.binary()),  # reserved, and the next
-        ("log_offsets", pa.string()),
+        ("key_metadata", pa.binary()),  # reserved
+        ("source_deletes", pa.string()),  # of foreign files
         ("modified", pa.int64()),  # of foreign files
         ("etag", pa.string()),
     ]

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fuse_storage.card import Shown
 from fuse_storage.errors import Advice, FormatError, ReadOnly, VotesOnly
 from fuse_storage.metadata.encoding import format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, read_verified
@@ -36,8 +37,8 @@ SOURCE_PROPERTY = "foreign_source"
 """The property that says where the files of an attached table are from, and which state of the source they are."""
 
 
-@dataclass(frozen=True)
-class Snapshot:
+@dataclass(frozen=True, repr=False)
+class Snapshot(Shown):
     """One version of a table; never changes.
 
     ``sequence``: the number of the commit that made it, ``parent``: the snapshot before. ``timestamp`` is UTC.
@@ -49,6 +50,9 @@ class Snapshot:
     hot commits is a snapshot too: ``base`` is the stored one that they follow, ``chain_length`` how many there are,
     ``hot_rows`` the rows of metadata of their blocks, after what ``base`` carries along. ``is_cut``: without its tail.
     """
+
+    _shown = "version operation timestamp row_count block_count bytes cluster_by key id"
+    _offered = "branch cluster_method definitions parent properties schema sequence source summary tail votes_only"
 
     id: str
     sequence: int
@@ -195,10 +199,7 @@ class Snapshot:
             "bytes": self.bytes,
             "next_row_id": self.next_row_id,
             "same_rows": self.same_rows,
-            "segments": {
-                "count": self.segment_count,
-                "list": None if self.segments is None else self.segments.to_json(),
-            },
+            "segments": {"count": self.segment_count, "list": self.segments and self.segments.to_json()},
             "cluster_by": list(self.cluster_ids),
             "properties": dict(self.properties),
             "definitions": {name: dict(definition) for name, definition in self.definitions.items()},

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from fuse_storage.card import Shown
 from fuse_storage.errors import (
     AlreadyExists,
     Conflict,
@@ -43,12 +44,14 @@ _REF_PLACE = re.compile(rf"_refs/(?:branch|tag)(?:/{REF_NAME_PATTERN.pattern}(?:
 _TAG_FILE = re.compile(rf"{TAG_FOLDER}/(?P<name>{REF_NAME_PATTERN.pattern})(?:/(?P<number>[0-9]{{20}}))?\.json")
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
+@dataclass(frozen=True, slots=True, repr=False)
+class Tag(Shown):
     """A name for one snapshot. ``expires`` (UTC): from when on it is as if there were no such tag; None is never.
 
     ``holder``: the URL of the table that needs the snapshot; None where a person does.
     """
+
+    _shown = "name snapshot_id timestamp expires holder"
 
     name: str
     timestamp: datetime

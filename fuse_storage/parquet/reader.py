@@ -25,7 +25,8 @@ from fuse_storage.parquet.footer import (
     read_block_ranges,
     read_footer,
 )
-from fuse_storage.parquet.foreign.footer import raise_if_old_calendar, read_foreign_footer
+from fuse_storage.parquet.foreign.footer import read_foreign_footer
+from fuse_storage.parquet.foreign.values import convert_values, raise_if_old_calendar
 from fuse_storage.parquet.page_subset import PageSubset
 from fuse_storage.parquet.pages import Int64Array, RowMask, is_page_of
 from fuse_storage.parquet.sparse_file import SparseFile
@@ -73,6 +74,8 @@ def read_block(
             stored = reader.read(leaf_columns, row_mask)
         if footer.foreign is not None:
             raise_if_old_calendar(stored, footer.foreign, f"{store.url}/{block.key}")
+            types = {field.physical_name: field.type for field in fields}
+            stored = convert_values(stored, types, f"{store.url}/{block.key}")
         arrays = [
             projection.repeat_constant(constants[field.id], field, row_count)
             if field.id in constants

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_storage.bounds import is_text_or_binary
-from fuse_storage.errors import Corrupt, SchemaError
+from fuse_storage.errors import Corrupt, InvalidArgument, SchemaError
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.writer import BlockLayout
 from fuse_storage.schema import types
@@ -138,6 +138,12 @@ def partition_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
     """Give the first snapshot of a table that is to be partitioned by these columns. Raises SchemaError."""
     if not names:
         return snapshot
+    for name in names:
+        if name.endswith(")") and "(" in name:
+            raise InvalidArgument(
+                f"partition_by: {name!r} is no column: partition by columns as they are; cluster_by keeps days and "
+                "months of a time together"
+            )
     fields = [snapshot.schema.find([name]) for name in names]
     for position, field in enumerate(fields):
         if is_.is_floating(field.type) or is_.is_nested(field.type):

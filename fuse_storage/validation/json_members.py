@@ -93,6 +93,13 @@ class SchemaMembers(msgspec.Struct):
     fields: list[FieldMembers]
 
 
+class SourceChoiceMembers(msgspec.Struct):
+    """How the columns of a source were chosen when it was attached."""
+
+    columns: list[str] | None = None
+    widen: bool = False
+
+
 class SourceMembers(msgspec.Struct):
     """What a table was attached to."""
 
@@ -101,6 +108,11 @@ class SourceMembers(msgspec.Struct):
     version: str | int | None
     unread: list[str]
     adopted: bool = False
+    deletes: str | None = None
+    left_out: dict[str, str] = {}
+    converted: list[str] = []
+    untyped: list[str] = []
+    choice: SourceChoiceMembers | None = None
 
 
 class SegmentsMembers(msgspec.Struct):

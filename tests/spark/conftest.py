@@ -12,6 +12,7 @@ from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_storage import Schema
 from tests.spark.class_archive import jvm_options
 from tests.spark.plain import FILES, Judge, by_id, read, rows, write
+from tests.spark.servers import cluster
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", jvm_options())
 # Python workers, of these JVMs and of their executors, are forked with their imports done.
@@ -22,16 +23,23 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 
 MANY_CASES = 4
 """Of a test with more cases than these every fifth is enough on the oldest Spark, unless EFFORT says more."""
+PLANNED = {"catalog", "foreign", "native", "server"}
+"""Rooms of what Spark's parser, planner and servers hand over, which differs between versions: they are tested on the
+oldest Spark too, but for what is marked ``any_spark``. Elsewhere Spark runs our Python, and is tested there where
+``every_spark`` stands."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if here in item.path.parents:
             # PySpark 4.0 leaves the sockets of collected results to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+            if item.path.relative_to(here).parts[0] not in PLANNED and not item.get_closest_marker("every_spark"):
+                item.add_marker(pytest.mark.any_spark)
     for of_one_test in cases.values():
         for number, item in enumerate(of_one_test):
             if number % 5 and len(of_one_test) > MANY_CASES:
@@ -58,6 +66,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a standalone cluster of two workers, for one program after the other."""
+    with cluster(tmp_path_factory.mktemp("cluster")) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

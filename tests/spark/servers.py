@@ -80,8 +80,8 @@ def said(running: subprocess.Popen[bytes], log: Path, pattern: str) -> re.Match[
 
 
 @contextmanager
-def cluster(logs: Path, workers: int = 2) -> Iterator[str]:
-    """A standalone master with ``workers`` workers of one core each; gives its ``spark://`` URL."""
+def cluster(logs: Path) -> Iterator[str]:
+    """A standalone master with two workers of one core each; gives its ``spark://`` URL."""
     start = str(SPARK_HOME / "bin" / "spark-class")
     with ExitStack() as stack:
         log = logs / "master.log"
@@ -96,7 +96,7 @@ def cluster(logs: Path, workers: int = 2) -> Iterator[str]:
             "0",
         ]
         url = said(stack.enter_context(process(master, log)), log, r"Starting Spark master at (spark://\S+)")[1]
-        for number in range(workers):
+        for number in range(2):
             log = logs / f"worker{number}.log"
             place = ["--work-dir", str(logs / f"work{number}")]
             # Each on an address of its own: Spark speculates only on another host than the slow attempt's.

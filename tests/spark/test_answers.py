@@ -60,6 +60,7 @@ def test_a_value_of_another_type_is_no_answer() -> None:
         sent(lambda: {1})
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     "error",
     [
@@ -98,11 +99,13 @@ def test_an_error_of_another_module_arrives_as_the_nearest_of_ours() -> None:
     assert type(raised(Stranger(1, 2))) in (WhereError, FuseIndexError)
 
 
+@pytest.mark.every_spark
 def test_other_errors_fail_the_task() -> None:
     with pytest.raises(ZeroDivisionError):
         capture_answer(lambda: 1 // 0)
 
 
+@pytest.mark.every_spark
 def test_an_error_arrives_out_of_the_text_of_a_failed_task() -> None:
     told = SchemaError(TableUrl("/t") + " lacks {a}\n" + Advice.call("add_column"))
     with pytest.raises(TaskRefusal) as failed, refusals_encoded():

@@ -6,18 +6,17 @@ import pytest
 
 from fuse_index import create_table
 from tests.spark.questions import BLOCKS, FEW, ROWS, numbers
-from tests.spark.servers import cluster, run
+from tests.spark.servers import run
 
 # servers start, and half a dozen jobs run, before the first test
 pytestmark = [pytest.mark.any_spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def told(cluster_url: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("cluster")
     create_table(str(folder / "numbers"), numbers(0).schema, cluster_by=["id"], properties={"block_rows": ROWS})
-    with cluster(folder) as master:
-        return run("cluster", master, str(folder))
+    return run("cluster", cluster_url, str(folder))
 
 
 def test_two_executors_worked_and_the_driver_did_not(told: Any) -> None:

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from tests.golden import make_conditions
 
+pytestmark = pytest.mark.every_spark
+
 EVERY = 12
 """One condition of so many; which ones, goes by the session."""
 

@@ -14,6 +14,8 @@ import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from tests.spark.executed import files_read
 
+pytestmark = pytest.mark.every_spark
+
 STRUCT = pa.struct([("a", pa.int32()), ("b", pa.string())])
 SCHEMA = pa.schema(
     [

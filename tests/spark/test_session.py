@@ -20,6 +20,8 @@ from fuse_index.reasons import Reason
 from fuse_storage import StorageError, open_store
 from tests.spark.executed import files_read
 
+pytestmark = pytest.mark.every_spark
+
 BLOCKS, ROWS = 6, 500
 
 

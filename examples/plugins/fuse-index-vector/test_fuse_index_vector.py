@@ -75,7 +75,7 @@ def test_a_search_is_exact_unless_it_says_otherwise(docs, vectors):
     for wanted in clustered(5):
         assert docs.search("v", wanted, select=["id"]).column("id").to_pylist() == nearest(vectors, wanted, 10)
 
-    assert "exact" in str(docs.explain(search={"columns": "v", "query": vectors[0]}))
+    assert "exact" in str(docs.explain.search("v", vectors[0]))
 
 
 @pytest.mark.parametrize("where", [None, "lang = 'en'", "lang = 'no'", "id < 100"])
@@ -90,7 +90,7 @@ def test_an_approximate_search_keeps_the_recall_that_it_states(docs, vectors, wh
 
     assert found == 200
     assert right >= 0.95 * found
-    told = str(docs.explain(where, search={"columns": "v", "query": vectors[0], "recall": 0.95}))
+    told = str(docs.explain.search("v", vectors[0], where=where, recall=0.95))
     assert "approximate: recall 0.95, as the search allows" in told
 
 

@@ -27,7 +27,8 @@ _PROVIDERS = ("fuse", "parquet")
 """What may come as the format: ``saveAsTable`` says Parquet without being asked. A statement may not
 (``CatalogTableRule.java``).
 """
-_CLUSTER_TRANSFORM, _PARTITION_TRANSFORM = "cluster_by", "identity"
+_CLUSTER_TRANSFORMS, _PARTITION_TRANSFORM = ("cluster_by", "temp_cluster_by"), "identity"
+"""The second is what Delta's parser makes of CLUSTER BY, where a session has it, in statements of all catalogues."""
 _RESERVED = ("provider", "location", "owner", "comment", "external", "is_managed_location", "table_type", "collation")
 """Properties by which Spark tells what its grammar has clauses for."""
 
@@ -210,13 +211,17 @@ def _parse_location(location: str | None) -> str | None:
 
 def _parse_partitioning(transforms: Sequence[Transform]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of PARTITIONED BY, and those of CLUSTER BY."""
-    columns: dict[str, list[str]] = {_PARTITION_TRANSFORM: [], _CLUSTER_TRANSFORM: []}
+    partition_by: list[str] = []
+    cluster_by: list[str] = []
     for transform in transforms:
         names = [join_path(path) for path in transform.columns]
-        if transform.transform not in columns:
+        if transform.transform in _CLUSTER_TRANSFORMS:
+            cluster_by += names
+        elif transform.transform == _PARTITION_TRANSFORM:
+            partition_by += names
+        else:
             raise InputError(
                 f"PARTITIONED BY {transform.transform}({', '.join(names)}) cannot be: partition by a column as it "
                 f"is, such as one of type DATE, or say CLUSTER BY ({', '.join(names)})"
             )
-        columns[transform.transform] += names
-    return tuple(columns[_PARTITION_TRANSFORM]), tuple(columns[_CLUSTER_TRANSFORM])
+    return tuple(partition_by), tuple(cluster_by)

@@ -186,6 +186,22 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
     "suggest": Procedure(
         "Which columns want an index or clustering", [TABLE], lambda call: call.table().inspect.suggest()
     ),
+    "suggest_for": Procedure(
+        "Which index would leave out most for conditions, by default those of late: tried on a sample",
+        [TABLE, optional("queries", "conditions", None, list)],
+        lambda call: call.table().explain.suggest(call["queries"] or ()),
+    ),
+    "what_if": Procedure(
+        "What an index that is not there would leave out, weigh and cost: tried on a sample",
+        [
+            TABLE,
+            Parameter("kind", "of the index"),
+            Parameter("columns", "that it would be on", list),
+            optional("options", "of the kind", None, dict),
+            optional("where", "conditions, by default those of late", None, list),
+        ],
+        lambda call: call.table().explain.what_if(call["kind"], call["columns"], call["options"], call["where"] or ()),
+    ),
     "history": Procedure("The commits of a table", [TABLE], lambda call: call.table().history()),
     "name_history": Procedure("What was done to a name", [TABLE], _name_history),
     **SOURCE_PROCEDURES,

@@ -8,6 +8,7 @@ import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.foreign.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
+import fuse_index.spark.java.sources.*;
 import fuse_index.spark.java.rules.*;
 import fuse_index.spark.java.server.*;
 import fuse_index.spark.java.write.*;
@@ -84,6 +85,9 @@ public class Bridge {
     return isCommand(plan) ? null : Dataset$.MODULE$.ofRows((SparkSession) session, plan);
   }
 
+  /** What a DELETE, UPDATE or MERGE would do, of its text: nothing is done. Null for any other text, and for tables of others. */
+  public StatementPlan statement(Object session, String text) throws ParseException { return StatementPlan.of((SparkSession) session, text); }
+
   private static boolean isCommand(LogicalPlan plan) {
     if (plan instanceof Command || plan instanceof ParsedStatement || plan instanceof ExecutableDuringAnalysis || Versions.runsInAnalysis(plan)) return true;
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (isCommand(child)) return true;
@@ -125,11 +129,15 @@ public class Bridge {
       ((IndexedScanStrategy) strategy).indexes.renew();
       return;
     }
+    Releases.tell();
     SourceIndexes indexes = new SourceIndexes(callbackKey);
     strategies.add(new IndexedScanStrategy((SparkSession) session, indexes));
     methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
     BroadcastKeysRule.install((SparkSession) session, indexes);
   }
+
+  /** Which connectors are there whose scans may ask indexes, as JSON. */
+  public String connectors() { return Releases.describe(); }
 
   /** The format of the one source that a query reads by a connector that is known, and where it is; null if there is none such. */
   public String[] source(Object query) {
@@ -160,5 +168,5 @@ public class Bridge {
 
   public String answers(Object execution) { return AggregateReport.of(((QueryExecution) execution).optimizedPlan()); }
 
-  public String scans(Object execution) { return ScanReport.of(((QueryExecution) execution).executedPlan()); }
+  public String scans(Object execution) { return ScanReport.of(((QueryExecution) execution).executedPlan(), ((QueryExecution) execution).analyzed()); }
 }

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from fuse_index.errors import InputError
 from fuse_index.spark.catalog.definitions import parse_index_options
 from fuse_index.spark.catalog.procedures import Parameter, Procedure, ProcedureCall
+from fuse_index.spark.lakes.connectors import describe_connectors
 from fuse_index.spark.lakes.index import NewIndex, index_at_place, index_in_warehouse
 from fuse_index.spark.lakes.source import find_source
 from fuse_index.spark.lakes.use import renew
@@ -27,6 +29,7 @@ _INDEX_SCHEMA = pa.schema(
         ("files", pa.int64()),
         ("indexed", pa.int64()),
         ("location", pa.string()),
+        ("connector", pa.string()),
     ]
 )
 
@@ -39,25 +42,25 @@ def _index(call: ProcedureCall) -> pa.Table:
     new = NewIndex(call["kind"], columns, parse_index_options(call["options"] or {}), call["name"])
     found = find_source(call.spark, call["source"], call["format"], store)
     if call["at"] is not None:
-        return _rows([index_at_place(call.spark, found, new, call["at"], store)])
-    return _rows([index_in_warehouse(call.spark, found, new, call.names.require_warehouse())])
+        return _rows(call.spark, [index_at_place(call.spark, found, new, call["at"], store)])
+    return _rows(call.spark, [index_in_warehouse(call.spark, found, new, call.names.require_warehouse())])
 
 
 def _list(call: ProcedureCall) -> pa.Table:
     warehouse = call.names.require_warehouse()
-    return _rows([warehouse.load_table(each) for each in warehouse.source_places().values()])
+    return _rows(call.spark, [warehouse.load_table(each) for each in warehouse.source_places().values()])
 
 
 def _refresh(call: ProcedureCall) -> pa.Table:
     table = _table_of(call)
     table.sync()
     renew(call.spark)
-    return _rows([table])
+    return _rows(call.spark, [table])
 
 
 def _drop(call: ProcedureCall) -> pa.Table:
     warehouse, table = call.names.require_warehouse(), _table_of(call)
-    rows = _rows([table])
+    rows = _rows(call.spark, [table])
     if call["index"] is None:
         warehouse.drop_source_index((table.snapshot.source or {})["url"])
     else:
@@ -78,12 +81,12 @@ def _table_of(call: ProcedureCall) -> Table:
     return table
 
 
-def _rows(tables: Sequence[Table]) -> pa.Table:
-    rows = []
+def _rows(spark: SparkSession, tables: Sequence[Table]) -> pa.Table:
+    rows, connectors = [], describe_connectors(spark)
     for table in tables:
         source, total = table.snapshot.source or {}, table.snapshot.block_count
         about = {"source": source["url"], "format": source["format"], "files": total}
-        place = {"location": table.stored.store.url}
+        place = {"location": table.stored.store.url, "connector": connectors.get(source["format"])}
         for each in table.inspect.indexes().to_pylist():
             known = {"index": each["name"], "kind": each["kind"], "columns": each["columns"]}
             rows.append({**about, **place, **known, "indexed": each["blocks_indexed"]})

@@ -161,11 +161,15 @@ def list_partitions(table: StoredTable, foreign: ForeignFiles | None) -> Partiti
 
 
 def hidden_column(table: StoredTable) -> str | None:
-    """The name of a column that some files have one value of, and hold perhaps as another type, while others hold it.
+    """The name of a column that Spark's reader would read otherwise than it is in some file, or not at all.
 
-    Spark's reader would read what is in the former.
+    Such a file has one value of it, and holds it perhaps as another type, while others hold it; or has it in a
+    form that only readers here convert.
     """
     constants, source = table.blocks().foreign.constants, table.snapshot.source
+    converted = set((source or {}).get("converted") or ())
+    if found := next((each.name for each in table.snapshot.schema.fields if each.physical_name in converted), None):
+        return found
     ids = {column_id for each in constants for column_id in each}
     for field in table.snapshot.schema.fields:
         partly = field.id in ids and not all(field.id in each for each in constants)

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from fuse_index.clustering.overlaps import column_intervals, measure_overlaps
 from fuse_index.expressions.normalize import normalize
 from fuse_index.expressions.traversal import leaf_terms, predicate_leaves
-from fuse_index.indexes.definition import load_definitions
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Column, Compare, Literal, Predicate, Term
 from fuse_index.pruning.calls.budget import CallBudget
+from fuse_index.pruning.calls.switches import Switches
 from fuse_index.pruning.compile import IndexSet
 from fuse_storage import StoredTable
 
@@ -49,10 +49,11 @@ def may_prune_by_keys(table: StoredTable, term: Term, engine: Engine) -> bool:
 
 
 def _is_indexed(table: StoredTable, comparison: Predicate, engine: Engine) -> bool:
-    definitions = load_definitions(table.snapshot, engine.host, engine.context)
+    switches = Switches.of(table.snapshot.properties)
+    definitions = switches.definitions(table.snapshot, engine)
     if not definitions:
         return False
-    probes = IndexSet(engine, definitions, CallBudget(_SECONDS, table.store.url)).compile(comparison)
+    probes = IndexSet(engine, definitions, CallBudget(_SECONDS, table.store.url), switches).compile(comparison)
     return any(probe.definition is not None for leaf in probes.by_leaf.values() for probe in leaf.probes)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from math import inf
 from typing import ClassVar, Literal, Protocol
@@ -17,6 +18,7 @@ from typing import ClassVar, Literal, Protocol
 import msgspec
 
 from fuse_index.errors import FuseIndexError, InputError
+from fuse_index.pruning.calls.switches import indexes_off, split_switches
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.spark.native.column_estimates import ColumnEstimate
 from fuse_index.spark.native.lru_cache import LruCache
@@ -29,6 +31,7 @@ from fuse_index.spark.protocol.questions import (
     Question,
     ReadRows,
     Refresh,
+    ScanQuestion,
     decode_question,
 )
 from fuse_index.spark.protocol.replies import AggregateReply, Framed, PruneReply, RefreshReply
@@ -116,7 +119,9 @@ class PlannerCallback:
 
     def apply(self, request: str) -> bytes:
         try:
-            return self._reply(request)
+            question = decode_question(request)
+            with _switched_off(question):
+                return self._reply(request, question)
         except LeftToExecutors as refusal:
             return b"\0" + str(refusal).encode()
         except BaseException as failure:  # whatever it is, the query must go on
@@ -129,10 +134,10 @@ class PlannerCallback:
         question = decode_question(request)
         if not isinstance(question, Prune | AnswerAggregate):
             raise InputError(f"{type(question).__name__} has no explanation")
-        return self._explained_reply(request, question)[1]
+        with _switched_off(question):
+            return self._explained_reply(request, question)[1]
 
-    def _reply(self, text: str) -> bytes:
-        question: Question = decode_question(text)
+    def _reply(self, text: str, question: Question) -> bytes:
         match question:
             case Prune() | AnswerAggregate():
                 return self._explained_reply(text, question)[0]
@@ -165,3 +170,8 @@ class PlannerCallback:
 
     def _reply_ttl_seconds(self, reply: tuple[bytes, Explanation]) -> float:
         return self.FAULTY_REPLY_SECONDS if reply[1].faulty else inf
+
+
+def _switched_off(question: Question) -> AbstractContextManager[None]:
+    switches = split_switches(question.off) if isinstance(question, ScanQuestion) else ()
+    return indexes_off(*switches, by="the setting spark.fuse.index.off")

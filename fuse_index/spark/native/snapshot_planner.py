@@ -26,7 +26,7 @@ from fuse_index.predicate import Context, Predicate, Term
 from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
-from fuse_index.query.ranked.first_rows import RankedOrder, keep_first_rows
+from fuse_index.query.ranking.first_rows import RankedOrder, keep_first_rows
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.column_estimates import ColumnEstimate, estimate_columns
 from fuse_index.spark.native.driver_rows import RowBounds, certain_row_count, named_row_count, read_rows
@@ -146,13 +146,13 @@ class SnapshotPlanner:
         return estimate_columns(plan.blocks.take(left), request.columns)
 
     def may_prune_by_keys(self, request: questions.JoinKeys) -> list[bool]:
-        table, _, engine = self._decode(request)
+        table, _, engine = self.decode(request)
         terms = [_term_or_none(tree, table, engine.context) for tree in request.keys]
         return [term is not None and may_prune_by_keys(table, term, engine) for term in terms]
 
     def _plan(self, request: questions.ScanQuestion) -> tuple[ScanPlan[BlockFrame], Engine]:
         """What the filters have to read, and the first rows alone where no more are wanted."""
-        table, predicate, engine = self._decode(request)
+        table, predicate, engine = self.decode(request)
         indexes = request.mode == INDEXED_MODE
         plan = plan_scan(table, predicate, engine, indexes=indexes)
         top = decode_top_rows(request.top, table.snapshot.schema, engine.context) if request.top else None
@@ -164,7 +164,7 @@ class SnapshotPlanner:
 
     def answer_aggregate(self, request: questions.AnswerAggregate) -> AggregateReply:
         """What indexes and statistics know of an aggregate; why not, where that is nothing."""
-        table, predicate, engine = self._decode(request)
+        table, predicate, engine = self.decode(request)
         indexes, schema = request.mode == INDEXED_MODE, table.snapshot.schema
         try:
             aggregation, unscaled = decode_aggregation(request.groups, request.aggregates, schema, engine.context)
@@ -214,7 +214,7 @@ class SnapshotPlanner:
             raise SchemaError(f"the schema of {url} has changed since this DataFrame was made: read the table again")
         return RefreshReply(head.snapshot.id, self.register_state(head))
 
-    def _decode(self, request: questions.ScanQuestion) -> tuple[StoredTable, Predicate | None, Engine]:
+    def decode(self, request: questions.ScanQuestion) -> tuple[StoredTable, Predicate | None, Engine]:
         """The snapshot that a request is about, its filters, and what decides what they mean."""
         table = self._table(request.url, request.snapshot)
         filters, context = request.filters, request.context

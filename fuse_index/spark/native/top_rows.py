@@ -7,7 +7,7 @@ only smaller values can be left out. Rows that equal it are kept, since a second
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from fuse_index.expressions.traversal import column_names
 from fuse_index.predicate import Column, Context
 from fuse_index.pruning.explanation import Explanation, Totals, Vote
 from fuse_index.pruning.planner import MAX_BLOCKS_WITH_ZONE_STATISTICS, ScanPlan
-from fuse_index.query.ranked.first_rows import RankedOrder
+from fuse_index.query.ranking.first_rows import RankedOrder
 from fuse_index.reasons import Reason
 from fuse_index.sql.catalyst import decode_catalyst_term, decode_value_mark
 from fuse_storage import BlockFrame, ColumnStatistics, Schema
@@ -32,17 +32,22 @@ _Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class TopRows:
-    """The first ``limit`` rows by one column, or by none where ``column_id`` is None. Other columns may decide ties."""
+    """The first ``limit`` rows by one column, or by none where ``column_id`` is None. Other columns may decide ties.
+
+    ``among``: blocks, by their ordinals, that alone can promise rows: of others some may not count for who asks, as
+    those that a source has deleted. None: all.
+    """
 
     limit: int
     text: str
     column_id: int | None = None
     descending: bool = False
     nulls_first: bool = False
+    among: Sequence[int] | None = None
 
 
 def decode_top_rows(top: Mapping[str, Any], schema: Schema, context: Context) -> TopRows | RankedOrder | None:
-    """The order of a request, as ``TopRule.java`` writes it; None if it is by neither a column nor a plugin's call."""
+    """The order of a request, as ``OrderedLimit.java`` writes it; None if it is by no column and no plugin's call."""
     if top["by"] is None:
         return TopRows(top["limit"], f"LIMIT {top['limit']}")
     descending, nulls_first = top["descending"], top["nulls_first"]
@@ -50,19 +55,19 @@ def decode_top_rows(top: Mapping[str, Any], schema: Schema, context: Context) ->
     try:
         if (call := decode_value_mark(top["by"], schema, context)) is not None:
             text = f"ORDER BY {call.name}({'.'.join(column_names(call.arguments))}, …) {words}"
-            return RankedOrder(call, top["limit"], descending, nulls_first, top["alone"], text)
+            return RankedOrder(call, top["limit"], descending, nulls_first, top.get("alone", False), text)
         term = decode_catalyst_term(top["by"], schema, context)
     except UnsupportedExpression:
         return None
     if not isinstance(term, Column):
         return None
     text = f"ORDER BY {'.'.join(term.path)} {words}"
-    return TopRows(top["limit"], text, schema.find(term.path).id, descending, nulls_first)
+    return TopRows(top["limit"], text, schema.find(term.path).id, descending, nulls_first, top.get("among"))
 
 
 def keep_top_rows(plan: ScanPlan[BlockFrame], top: TopRows) -> ScanPlan[BlockFrame]:
     """The plan without the blocks and zones that cannot hold one of the first rows, and an explanation of that."""
-    certain = _certain_zones(plan)
+    certain = _certain_zones(plan, top)
     whole = np.logical_and.reduceat(certain, plan.blocks.zone_offsets[:-1]) if len(certain) else certain
     statistics = None if top.column_id is None else plan.blocks.statistics(top.column_id)
     exact = plan.blocks.has_exact_statistics
@@ -72,16 +77,18 @@ def keep_top_rows(plan: ScanPlan[BlockFrame], top: TopRows) -> ScanPlan[BlockFra
         frame = fewer.blocks.zones()
         of_zones = None if top.column_id is None else frame.statistics(top.column_id)
         exact = np.repeat(fewer.blocks.has_exact_statistics, fewer.blocks.zone_counts)
-        kept_zones = _kept(top, of_zones, _certain_zones(fewer), exact, fewer.blocks.zone_rows)
+        kept_zones = _kept(top, of_zones, _certain_zones(fewer, top), exact, fewer.blocks.zone_rows)
         fewer = replace(fewer, zones=fewer.zones & kept_zones)
         left = np.flatnonzero(np.logical_or.reduceat(fewer.zones, fewer.blocks.zone_offsets[:-1]))
         fewer = fewer if len(left) == len(fewer.blocks) else fewer.take(left)
     return replace(fewer, explanation=_explain(plan, fewer, top))
 
 
-def _certain_zones(plan: ScanPlan[BlockFrame]) -> _Mask:
-    """Zones all of whose rows match: bool, one per zone of the plan's blocks."""
+def _certain_zones(plan: ScanPlan[BlockFrame], top: TopRows) -> _Mask:
+    """Zones all of whose rows match and can be promised: bool, one per zone of the plan's blocks."""
     certain = plan.zones & plan.always_matching_zones
+    if top.among is not None:
+        certain &= np.repeat(np.isin(plan.blocks.ordinals, top.among), plan.blocks.zone_counts)
     for zone, rows in plan.row_masks.items():
         certain[zone] &= bool(rows.all())
     return certain

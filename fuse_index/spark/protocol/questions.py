@@ -47,12 +47,14 @@ class ScanQuestion(SnapshotQuestion, frozen=True, kw_only=True):
     mode: str
     context: Context
     filters: list[CatalystTree]
+    off: str = ""
+    """Indexes that are not asked, by commas, as the session's setting ``spark.fuse.index.off`` has them."""
     top: Mapping[str, Any] | None = None
-    """The first rows that are wanted, as ``TopRule.java`` writes it; None: all."""
+    """The first rows that are wanted, as ``OrderedLimit.java`` writes it; None: all."""
 
     def plan_key(self) -> str:
         """What two questions have in common whose plans are the same."""
-        return json.dumps([self.url, self.snapshot, self.mode, str(self.context), self.filters, self.top])
+        return json.dumps([self.url, self.snapshot, self.mode, str(self.context), self.filters, self.top, self.off])
 
 
 class Prune(ScanQuestion, frozen=True):

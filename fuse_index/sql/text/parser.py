@@ -45,6 +45,8 @@ _SPARK_ONLY_CLAUSES = {"OVER": "windows", "FILTER": "aggregates with a FILTER", 
 _SPARK_ONLY_CLAUSE = re.compile(rf"\b({'|'.join(_SPARK_ONLY_CLAUSES)})\b", re.IGNORECASE)
 
 
+_OTHERS_SIGNS = {"&&": "AND", "~": "RLIKE", " contains ": "contains(column, 'text')", " startswith ": "LIKE 'text%'"}
+"""What other languages write, and what stands in its place here."""
 _CLAUSE_AFTER = re.compile(r"\b(LIMIT|ORDER|GROUP|HAVING)\s+(?:BY\b|\d)", re.IGNORECASE)
 _NESTING = re.compile(r"'[^']*'|`[^`]*`|\bNOT\b|\w+|[!~(\[)\]-]", re.IGNORECASE)
 _OPENING = ("(", "[", "CASE")
@@ -148,8 +150,9 @@ class SqlReader(SqlConditionReader):
             return ": leave out the word WHERE"
         if found := _SPARK_ONLY_CLAUSE.search(self.tokens.safe):
             return f": {_SPARK_ONLY_CLAUSES[found[1].upper()]} are known to Spark alone"
-        clause = _CLAUSE_AFTER.search(self.tokens.safe)
-        return f": a condition ends before {clause[1].upper()}, which is said beside it" if clause else ""
+        if clause := _CLAUSE_AFTER.search(self.tokens.safe):
+            return f": a condition ends before {clause[1].upper()}, which is said beside it"
+        return next((f": write {ours}" for sign, ours in _OTHERS_SIGNS.items() if sign in self.tokens.safe), "")
 
     def predicate(self, node: SqlNode) -> Predicate:
         if has_unknown_parts(node):

@@ -132,6 +132,12 @@ def _describe_statistics(ids: Sequence[str], name: str, row_counts: Any, statist
     return pa.table(columns, schema=STATISTICS_SCHEMA)
 
 
+def bounds_texts(statistics: ColumnStatistics) -> list[str]:
+    """Least and greatest values as text, one for each unit; empty where they are unknown."""
+    least, greatest = (_display_texts(values).to_pylist() for values in (statistics.min, statistics.max))
+    return ["" if low is None else f"{low} – {high}" for low, high in zip(least, greatest, strict=True)]
+
+
 def _display_texts(values: pa.Array) -> pa.Array:
     """Cast values to text that people read: binary in hex, times in ISO form."""
     if is_.is_binary(values.type):

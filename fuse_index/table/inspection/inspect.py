@@ -67,6 +67,18 @@ class Inspect(InspectUpkeep):
         """
         return refs_table(self._table.stored)
 
+    def left_out(self) -> Mapping[str, str]:
+        """Tell which columns of its source an attached table lacks, since they cannot be read, and why.
+
+        Returns:
+            The reason by the name of each column; empty where there is none.
+
+        Example:
+            >>> fuse.create_table("memory://inspect-left-out", "id BIGINT").inspect.left_out()
+            {}
+        """
+        return dict((self._table.snapshot.source or {}).get("left_out") or {})
+
     def segments(self) -> pa.Table:
         """List the segments: lists of up to about a thousand blocks.
 

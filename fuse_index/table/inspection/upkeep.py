@@ -7,17 +7,26 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from fuse_index.errors import InputError
-from fuse_index.handle import TableHandle
+from fuse_index.signals.plans import plan_row, recent_plans
+from fuse_index.table.inspection.card import TablePart
 from fuse_index.table.upkeep.account import maintenance_table
 from fuse_index.upkeep.due import due_table, due_tasks, upkeep_context
 from fuse_storage import MaintenancePolicy
 
+PLANS_SCHEMA = pa.schema(
+    [
+        ("made", pa.timestamp("us", "UTC")),
+        ("snapshot", pa.string()),
+        ("where", pa.string()),
+        *((name, pa.int64()) for name in ("blocks", "blocks_read", "rows_read", "bytes_read")),
+        ("seconds", pa.float64()),
+        ("removed", pa.map_(pa.string(), pa.int64())),
+    ]
+)
 
-class InspectUpkeep:
+
+class InspectUpkeep(TablePart):
     """Upkeep that a table is due for, and that was done."""
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
 
     def due(self) -> pa.Table:
         """Tell what upkeep this snapshot is due for, by the policy in its properties, the worst first.
@@ -45,6 +54,29 @@ class InspectUpkeep:
         table = self._table.stored
         policy = MaintenancePolicy.from_properties(table.snapshot.properties)
         return due_table(due_tasks(upkeep_context(table, self._table.host, policy, datetime.now(UTC))))
+
+    def plans(self) -> pa.Table:
+        """List the plans of late of this table in this process, the oldest first: what was asked, and what it read.
+
+        At most 256 plans are kept, of all tables; those of a table whose property ``plan_log`` is ``off`` are not.
+
+        Returns:
+            A row for each: ``made``, ``snapshot``, ``where``, ``blocks`` and ``blocks_read``, ``rows_read``,
+            ``bytes_read``, ``seconds`` of planning, and ``removed``: by index, how many blocks it left out.
+
+        Raises:
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://inspect-plans", "id BIGINT", properties={"block_rows": 2})
+            >>> snapshot = table.append([{"id": number} for number in range(6)])
+            >>> table.count("id = 3")
+            1
+            >>> table.inspect.plans().select(["where", "blocks_read", "removed"]).to_pylist()
+            [{'where': 'id = 3', 'blocks_read': 1, 'removed': [('min_max', 2)]}]
+        """
+        rows = [plan_row(plan) for plan in recent_plans(self._table.stored.store.url)]
+        return pa.Table.from_pylist(rows, PLANS_SCHEMA)
 
     def maintenance(self, limit: int | None = None) -> pa.Table:
         """List the commits of upkeep up to this snapshot, newest first: why each was made, and what it cost.

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fuse_index.signals.events import TaskDone
 from fuse_storage import RefEntry, Snapshot, StoredTable
 
 DONE_SCHEMA = pa.schema(
@@ -65,6 +66,19 @@ class DoneTask:
     def to_dict(self) -> dict[str, Any]:
         """The task as a row of ``DONE_SCHEMA``."""
         return {name: getattr(self, name) for name in DONE_SCHEMA.names}
+
+
+def task_event(done: DoneTask) -> TaskDone:
+    """A task as an event."""
+    return TaskDone(
+        table=done.table,
+        seconds=done.seconds,
+        task=done.task,
+        why=done.why,
+        outcome=done.outcome,
+        bytes_written=done.bytes_written,
+        problem=done.problem,
+    )
 
 
 MaintenanceCallback = Callable[[DoneTask], None]

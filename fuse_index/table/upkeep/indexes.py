@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from fuse_index.handle import TableHandle
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.operations.verify_index import Verification, check_index
 from fuse_index.table.indexes import rebuild_index, refresh_indexes, usable_definition
+from fuse_index.table.inspection.card import TablePart
 from fuse_storage import Snapshot
 
 
-class IndexMaintenance:
+class IndexMaintenance(TablePart):
     """Indexes of a table, brought up to its blocks, made anew and checked."""
-
-    def __init__(self, table: TableHandle) -> None:
-        self._table = table
 
     def refresh_index(
         self,

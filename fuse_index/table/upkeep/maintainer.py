@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from time import monotonic
 from typing import Any
 
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle, move_on
 from fuse_index.hot.tier import tier_table
-from fuse_index.table.upkeep.account import DAY, DoneTask, MaintenanceCallback, rewritten_since
+from fuse_index.signals.listeners import emit
+from fuse_index.table.upkeep.account import DAY, DoneTask, MaintenanceCallback, rewritten_since, task_event
 from fuse_index.upkeep.due import due_for_blocks, due_tasks, upkeep_context
 from fuse_index.upkeep.steps import LOCAL_STEPS, Step, Stepped, run_step
 from fuse_index.upkeep.task import REPAIR, DueTask, UpkeepContext
@@ -130,6 +132,7 @@ class Maintainer:
     def _tell(self, work: Iterator[DoneTask]) -> Iterator[DoneTask]:
         for done in work:
             self.report(done)
+            emit(partial(task_event, done))
             yield done
 
     def _work(self) -> Iterator[DoneTask]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,33 +30,49 @@ def read_file_schema(footer: Footer) -> pa.Schema:
     return found
 
 
-def storable_schema(found: pa.Schema, footer: Footer, where: str) -> pa.Schema:
-    """The columns of a file, in the types in which a table holds them. ``found``: as Arrow reads them.
+@dataclass(frozen=True, slots=True)
+class FileColumns:
+    """The columns of a file, in the types in which a table holds them.
 
-    Raises SchemaError or Unsupported, naming the file and the column, for one that no reader here reads exactly.
+    ``refused``: why not each other one, by its name. ``nulls``: names of columns that have no type, and NULL in every
+    row. ``converted``: names of columns that readers here convert, and Spark's does not read.
     """
-    if twice := _twice(found):
+
+    schema: pa.Schema
+    refused: Mapping[str, str]
+    nulls: frozenset[str] = frozenset()
+    converted: frozenset[str] = frozenset()
+
+
+def file_columns(found: pa.Schema, footer: Footer, where: str, votes_only: bool = False) -> FileColumns:
+    """The columns of a file that a table can hold. ``found``: as Arrow reads them.
+
+    ``votes_only``: those that can be voted on; none of two that differ only in case is among them, since readers may
+    take the one for the other. Raises SchemaError, naming the file, for two columns of one name.
+    """
+    if not votes_only and (twice := _twice(found)):
         raise SchemaError(f"{where} has two columns {twice[0]}: rename one")
     int96 = {form.path.decode() for form in footer.forms if form.physical_type == INT96_TYPE}
-    return pa.schema([_stored_field(field, (), int96, where) for field in found])
-
-
-def votable_schema(found: pa.Schema, footer: Footer) -> tuple[pa.Schema, Mapping[str, str]]:
-    """The columns of a file that a table can hold, and why not of each other one, by its name.
-
-    None of two that differ only in case is among them, since readers may take the one for the other.
-    """
-    kept: list[pa.Field] = []
-    refused: dict[str, str] = {}
-    twins = _twins(found)
+    kept, refused, twins = list[pa.Field](), dict[str, str](), _twins(found) if votes_only else set()
+    nulls = {each.name for each in found if is_.is_null(each.type)}
+    converted = set() if votes_only else {each.name for each in found if _is_nanoseconds(each, int96)}
     for each in found:
+        if each.name in nulls:
+            continue
         try:
-            if each.name.lower() in twins or _has_twins(each.type):
+            if votes_only and (each.name.lower() in twins or _has_twins(each.type)):
                 raise SchemaError(f"column {each.name!r} or parts of it have names that differ only in case")
-            kept.extend(storable_schema(pa.schema([each]), footer, "a file"))
+            if each.name in converted:
+                kept.append(each.with_type(types.to_storage_type(each.type, each.name)))
+            else:
+                kept.append(_stored_field(each, (), int96, where))
         except (SchemaError, Unsupported) as refusal:
             refused[each.name] = str(refusal)
-    return pa.schema(kept), refused
+    return FileColumns(pa.schema(kept), refused, frozenset(nulls), frozenset(converted))
+
+
+def _is_nanoseconds(column: pa.Field, int96: Container[str]) -> bool:
+    return bool(is_.is_timestamp(column.type) and column.type.unit == "ns" and column.name not in int96)
 
 
 def _twins(fields: Iterable[pa.Field]) -> set[str]:
@@ -98,8 +115,8 @@ def _stored_field(field: pa.Field, above: tuple[str, ...], int96: set[str], wher
 def _check_leaf(kind: pa.DataType, path: str, where: str) -> None:
     if is_.is_timestamp(kind) and kind.unit == "ns":
         raise Unsupported(
-            f"{where}: column {path!r} has times in nanoseconds, which Spark does not read: write it in microseconds "
-            f"(in pyarrow, coerce_timestamps='us')"
+            f"{where}: column {path!r} has times in nanoseconds in a part of it: write it in microseconds (in pyarrow, "
+            f"coerce_timestamps='us')"
         )
     if is_.is_float16(kind) or is_.is_decimal256(kind) or is_.is_time(kind) or is_.is_null(kind):
         raise Unsupported(f"{where}: column {path!r} is of type {kind}, which Spark does not read: rewrite the file")
@@ -197,9 +214,14 @@ def merge_file_schemas(found: Mapping[str, pa.Schema], widens: TypeWidening) -> 
                 raise SchemaError(
                     f"column {field.name!r} is {other.type} in {origin[field.name]} and {field.type} in {where}: a "
                     f"folder with two schemas is no table; put those of one into a folder of their own, or rewrite them"
+                    f"{_hint(other.type, field.type)}"
                 )
             merged[field.name] = field.with_type(kind)
     return pa.schema(list(merged.values()))
+
+
+def _hint(*kinds: pa.DataType) -> str:
+    return "; widen=True makes both doubles" if set(kinds) == {pa.int64(), pa.float64()} else ""
 
 
 def _merged_type(one: pa.DataType, other: pa.DataType, widens: TypeWidening) -> pa.DataType | None:

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pyarrow.types as is_
 
 from fuse_storage.errors import RESTORE_HINT, Corrupt, SchemaError, StorageError, Unsupported
 from fuse_storage.parquet import page_subset
@@ -42,7 +38,6 @@ from fuse_storage.parquet.foreign.thrift_footer import (
 )
 from fuse_storage.parquet.page_subset import ColumnForm, PageSubset
 from fuse_storage.parquet.pages import Int64Array, Pages
-from fuse_storage.schema.conform import child_arrays
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.abilities import object_meta
 from fuse_storage.store.cache import Cache, cache_of
@@ -52,8 +47,6 @@ from fuse_storage.store.store import Store
 _TAIL_BYTES = 64 << 10
 """What is read at first of a file that is not known yet: the footer of most."""
 _TRAILER_BYTES = 8
-_FIRST_DAY = date(1582, 10, 15)
-_FIRST_TIME = datetime(1900, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +63,17 @@ class OpenedFile:
     @property
     def seal(self) -> int:
         return seal_number(footer_checksum(self.data))
+
+    def has_finer_times(self, path: str) -> bool:
+        """Whether bounds say of a column of nanoseconds that it has times which microseconds do not hold."""
+        numbers = [number for number, each in enumerate(self.footer().forms) if each.path.decode() == path]
+        bounds = [
+            bound
+            for group in self.parsed.groups
+            for number in numbers
+            for bound in (group.chunks[number].statistics.min, group.chunks[number].statistics.max)
+        ]
+        return any(bound is not None and int.from_bytes(bound, "little", signed=True) % 1000 for bound in bounds)
 
     def footer(self, names: Mapping[int, str] | None = None) -> Footer:
         """The footer, with columns under these names by field id, or their own. Raises Corrupt."""
@@ -160,35 +164,6 @@ def read_foreign_footer(store: Store, block: BlockFile, schema: Schema, cache: C
 def physical_names(schema: Schema) -> dict[int, str]:
     """The physical name of each column and part, by id."""
     return {part.id: part.physical_name for top in schema.fields for part in top.walk()}
-
-
-def raise_if_old_calendar(stored: Mapping[str, pa.ChunkedArray], layout: ForeignLayout, where: str) -> None:
-    """Raise Unsupported for days and times that Arrow would give otherwise than Spark, in a file that Spark 2 wrote."""
-    if not (layout.old_dates or layout.old_int96):
-        return
-    for name, column in stored.items():
-        for chunk in column.chunks:
-            if any(_is_before_reform(leaf) for leaf in _leaf_arrays(chunk)):
-                raise Unsupported(
-                    f"{where}: column {name!r} has dates before 1582, or times before 1900, in the calendar that Spark "
-                    f"had before 3.0: rewrite the file with a later Spark, and sync"
-                )
-
-
-def _leaf_arrays(values: pa.Array) -> Iterator[pa.Array]:
-    if is_.is_nested(values.type):
-        for part in child_arrays(values):
-            yield from _leaf_arrays(part)
-    else:
-        yield values
-
-
-def _is_before_reform(values: pa.Array) -> bool:
-    if not (is_.is_date(values.type) or is_.is_timestamp(values.type)):
-        return False
-    first: Any = _FIRST_DAY if is_.is_date(values.type) else _FIRST_TIME
-    naive = values.cast(pa.timestamp(values.type.unit)) if is_.is_timestamp(values.type) else values
-    return bool(pc.any(pc.less(naive, pa.scalar(first, naive.type)), min_count=0).as_py())
 
 
 def _assemble(data: bytes, offset: int, parsed: ForeignFooter, names: Mapping[int, str] | None) -> Footer:

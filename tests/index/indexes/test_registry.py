@@ -76,6 +76,43 @@ def test_installed_kinds_are_found_by_their_entry_points():
     assert host.problems == ()
 
 
+def test_what_is_installed_is_one_host_until_a_module_has_other_hooks(monkeypatch):
+    before = Host.discover()
+    assert Host.discover() is before
+
+    def fuse_index_kinds():
+        return [Plain]
+
+    monkeypatch.setattr(before.sources["bloom"].implementation, "fuse_index_kinds", hookimpl(fuse_index_kinds))
+
+    assert "plain" in Host.discover().kinds
+
+
+def test_a_host_with_problems_is_made_anew_as_what_it_lacks_may_come(tmp_path):
+    folder = tmp_path / "late-0.1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: late\nVersion: 0.1\n")
+    (folder / "entry_points.txt").write_text("[fuse_index.plugins]\nlate = late_kind\n")
+    (tmp_path / "late_kind.py").write_text(
+        "from fuse_index.plugin import IndexKind, hookimpl\n\n\n"
+        "class Late(IndexKind):\n    name = 'late'\n\n\n"
+        "@hookimpl\ndef fuse_index_kinds():\n    import came_later\n\n    return [Late]\n"
+    )
+    program = (
+        "import json, pathlib, sys, warnings\n"
+        "from fuse_index.indexes.registry import Host\n"
+        "warnings.simplefilter('ignore')\n"
+        "before = sorted(Host.discover().kinds)\n"
+        "pathlib.Path(sys.argv[1], 'came_later.py').touch()\n"
+        "__import__('importlib').invalidate_caches()\n"
+        "print(json.dumps([before, sorted(Host.discover().kinds)]))\n"
+    )
+
+    before, after = strangers.run(program, tmp_path, arguments=(str(tmp_path),))
+
+    assert set(after) - set(before) == {"late"}
+
+
 @pytest.fixture
 def aged_path(tmp_path, monkeypatch):
     """A folder of ``sys.path`` in which nothing was installed for an hour; no other one has changed just now, too."""

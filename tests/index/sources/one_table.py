@@ -21,14 +21,18 @@ from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.typedef import Record
 
 
+def _url(place: Path | str) -> str:
+    return place if isinstance(place, str) and "://" in place else f"file://{place}"
+
+
 class OneTable(MetastoreCatalog):
     """A catalogue of one table, in the memory of a test."""
 
     table: Table | None = None
 
-    def create(self, place: Path, schema: pa.Schema, partition_by: str | None = None, **properties: str) -> Table:
+    def create(self, place: Path | str, schema: pa.Schema, partition_by: str | None = None, **properties: str) -> Table:
         converted = self._convert_schema_if_needed(schema)
-        staged = self._create_staged_table("db.t", converted, f"file://{place}", properties=properties)
+        staged = self._create_staged_table("db.t", converted, _url(place), properties=properties)
         self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
         made = self._at(staged.metadata_location)
         if partition_by is not None:
@@ -37,7 +41,7 @@ class OneTable(MetastoreCatalog):
         return made
 
     def _at(self, location: str) -> Table:
-        io = load_file_io({}, location)
+        io = load_file_io(self.properties, location)
         metadata = FromInputFile.table_metadata(io.new_input(location))
         self.table = Table(("db", "t"), metadata, location, io, self)
         return self.table
@@ -76,18 +80,20 @@ class _Deletes(_FastAppendFiles):
         return _DeleteManifest(spec, self.schema(), self.new_manifest_output(), self.snapshot_id, self._compression)
 
 
-def delete_equal_rows(table: Table, place: Path, keys: pa.Table) -> None:
-    """Commit a delete of all rows that have these keys, as a stream with upserts does."""
-    pq.write_table(keys, place)
+def delete_equal_rows(table: Table, place: Path, keys: pa.Table, partition: Record | None = None) -> None:
+    """Commit a delete of all rows that have these keys, as a stream with upserts does; of one partition, or of all."""
+    ids = {name: table.schema().find_field(name).field_id for name in keys.column_names}
+    fields = [each.with_metadata({b"PARQUET:field_id": str(ids[each.name]).encode()}) for each in keys.schema]
+    pq.write_table(keys.cast(pa.schema(fields)), place)
     found = DataFile.from_args(
         _table_format_version=2,
         content=DataFileContent.EQUALITY_DELETES,
         file_path=f"file://{place}",
         file_format=FileFormat.PARQUET,
-        partition=Record(),
+        partition=partition or Record(),
         record_count=len(keys),
         file_size_in_bytes=place.stat().st_size,
-        equality_ids=[table.schema().find_field(name).field_id for name in keys.column_names],
+        equality_ids=list(ids.values()),
     )
     found.spec_id = table.spec().spec_id
     with table.transaction() as transaction:
@@ -117,14 +123,14 @@ def add_file_without_partition(table: Table, place: Path, rows: pa.Table, value:
         producer.commit()
 
 
-def delete_rows_at(table: Table, place: Path, positions: list[int]) -> None:
-    """Commit a delete of rows of the table's first file by their positions, as merge-on-read does."""
-    (task, *_) = table.scan().plan_files()
+def delete_rows_at(table: Table, place: Path, positions: list[int], path: str | None = None) -> None:
+    """Commit a delete of rows of a file, by default the first, by their positions, as merge-on-read does."""
+    path = path or next(iter(table.scan().plan_files())).file.file_path
     fields = [
         pa.field("file_path", pa.string(), False, {b"PARQUET:field_id": b"2147483546"}),
         pa.field("pos", pa.int64(), False, {b"PARQUET:field_id": b"2147483545"}),
     ]
-    rows = [[task.file.file_path] * len(positions), positions]
+    rows = [[path] * len(positions), positions]
     pq.write_table(pa.table([pa.array(each) for each in rows], pa.schema(fields)), place)
     found = DataFile.from_args(
         _table_format_version=2,

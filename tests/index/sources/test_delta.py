@@ -113,7 +113,7 @@ def test_a_folder_without_a_log_is_told_in_one_line(tmp_path: Path) -> None:
 
 
 def test_a_sync_reads_the_footers_of_new_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import fuse_index.sources.sync as module
+    import fuse_index.sources.plan as module
 
     place = lake(tmp_path)
     table = fuse.attach(place, tmp_path / "table", format="delta")

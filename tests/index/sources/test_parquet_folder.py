@@ -437,7 +437,7 @@ def test_what_cannot_be_read_exactly_is_refused_by_name(tmp_path: Path) -> None:
         "text": ({"a.parquet": b"no parquet at all"}, "a.parquet is no Parquet file"),
         "cut": ({"a.parquet": b"PAR1" + bytes(50) + b"\xff\xff\xff\x00PAR1"}, "a.parquet is no Parquet file"),
         "encrypted": ({"a.parquet": b"PAR1" + bytes(50) + b"\x04\x00\x00\x00PARE"}, "a.parquet is encrypted"),
-        "nanoseconds": ({"a.parquet": pa.table({"t": pa.array([1], pa.timestamp("ns"))})}, "column 't'.*nanoseconds"),
+        "nanoseconds": ({"a.parquet": pa.table({"t": pa.array([1], pa.timestamp("ns"))})}, "column 't'.*finer than"),
         "a time": ({"a.parquet": pa.table({"t": pa.array([1], pa.time64("us"))})}, "column 't'.*time64"),
         "half floats": ({"a.parquet": pa.table({"h": pa.array(np.array([1], "f2"))})}, "column 'h'.*halffloat"),
         "a dot": ({"a.parquet": pa.table({"a.b": [1]})}, "'a.b' with a dot"),
@@ -485,7 +485,8 @@ def test_two_syncs_that_race_do_not_bring_a_file_twice(tmp_path: Path) -> None:
     one, other = (fuse.open_table(tmp_path / "table") for _ in range(2))
     pq.write_table(all_types(1000, 10), place / "9.parquet")
     from fuse_index.sources.formats import open_source
-    from fuse_index.sources.sync import commit_sync, plan_sync
+    from fuse_index.sources.plan import plan_sync
+    from fuse_index.sources.sync import commit_sync
 
     source = open_source("parquet", str(place), {})
     plans = [(each.stored, plan_sync(each.stored, source, source.state())) for each in (one, other)]

@@ -6,13 +6,14 @@ import pytest
 
 import fuse_index as fuse
 import fuse_index.spark
+from fuse_index.table.accounts.explain import Explain
 from fuse_index.table.arguments import check_arguments, checked_parameters
 from fuse_index.table.inspection.inspect import Inspect
 from fuse_index.table.maintenance import Maintenance
 
 METHODS = [
     method
-    for held in (fuse.Table, Inspect, Maintenance, fuse.Catalog)
+    for held in (fuse.Table, Inspect, Maintenance, Explain, fuse.Catalog)
     for name, method in inspect.getmembers(held, inspect.isfunction)
     if not name.startswith("_")
 ]
@@ -34,6 +35,7 @@ UNCHECKED = {
     "Table.set_default": {"default"},
     "Table.merge": {"source", "matched", "not_matched", "not_matched_by_source"},
     "Table.overwrite": {"data"},
+    "Explain.merge": {"source", "matched", "not_matched", "not_matched_by_source"},
     "Catalog.clone_table": {"source"},
     "Catalog.create_table": {"schema"},
     "Catalog.create_table_if_not_exists": {"schema"},
@@ -43,6 +45,7 @@ UNCHECKED = {
     "prune_files": {"table", "source"},
     "catalog": {"url"},
     "create_table": {"url", "schema"},
+    "listen": {"listener"},
     "open_table": {"url"},
     "read_files": {"paths", "schema"},
     "recover_table": {"url"},
@@ -54,6 +57,7 @@ UNCHECKED = {
 def label(function):
     if function in METHODS:
         owner = "Catalog" if ".warehouse." in function.__module__ else "Table"
+        owner = "Explain" if function.__qualname__.startswith("Explain.") else owner
         return f"{owner}.{function.__name__}"
     return f"spark.{function.__name__}" if "spark" in function.__module__ else function.__name__
 

@@ -10,22 +10,25 @@ import pytest
 import fuse_index as fuse
 from fuse_index.operations.compact import CompactJob
 from fuse_index.table import former_names
+from fuse_index.table.accounts.explain import Explain
 from fuse_index.table.former_names import FORMER_NAMES
 from fuse_index.table.inspection.inspect import Inspect
 from fuse_index.table.maintenance import Maintenance
 
 VERBS = """
     add_column aggregate append apply branch change_type changes clone cluster_by convert count create_index delete
-    delete_keys diff drop_branch drop_column drop_index explain export_delta export_iceberg fast_forward head history
-    key_by lookup merge move_column overwrite producer refresh rename_column restore scan search set_comment set_default
-    set_nullable set_properties sync tag to_arrow to_pandas to_polars untag update upsert
+    delete_keys diff drop_branch drop_column drop_index export_delta export_iceberg fast_forward head history
+    key_by lookup merge move_column overwrite producer refresh rename_column report restore scan search set_comment
+    set_default set_nullable set_properties sync tag to_arrow to_pandas to_polars untag update upsert
 """
 INSPECT = """
-    blocks clustering columns due files index indexes maintenance partitions refs segments snapshots statistics suggest
+    blocks clustering columns due files index indexes left_out maintenance partitions plans refs segments
+    snapshots statistics suggest
 """
+EXPLAIN = "delete merge overwrite search suggest update what_if"
 MAINTENANCE = "compact rebuild_index recluster refresh_index run tier vacuum verify_index"
-PROPERTIES = "engine inspect maintenance row_store schema snapshot tail version"
-FIELDS = "context host pinned stored with_tail"
+PROPERTIES = "explain inspect maintenance schema snapshot tail version"
+FIELDS = "name"
 JOBS = "changing deleting merge_spec merging overwriting updating"
 """Beginnings of statements that Spark's executors go on with: inner ones, which are to become functions, too."""
 
@@ -45,6 +48,7 @@ def table() -> fuse.Table:
 def test_a_table_has_these_verbs_and_no_others() -> None:
     assert methods(fuse.Table) - set(JOBS.split()) == set(VERBS.split())
     assert methods(Inspect) == set(INSPECT.split())
+    assert methods(Explain) == set(EXPLAIN.split())
     assert methods(Maintenance) == set(MAINTENANCE.split())
 
 

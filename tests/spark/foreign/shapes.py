@@ -59,7 +59,7 @@ SHAPES: dict[str, tuple[str, list[int]]] = {
     "by chance": (f"SELECT id FROM {{t}} WHERE a = '{X}' AND rand() >= 0", [7]),
     "limit before the condition": (
         "SELECT id FROM (SELECT * FROM {t} ORDER BY id LIMIT 50) WHERE a = '" + a_of(3) + "'",
-        [],
+        [7],  # by bounds of id
     ),
 }
 

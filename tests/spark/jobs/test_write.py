@@ -47,6 +47,7 @@ def row_counts(url: str) -> list[int]:
     return open_table(url).stored.blocks().row_counts.tolist()
 
 
+@pytest.mark.every_spark
 def test_rows_are_kept_together_by_the_cluster_key(session: SparkSession, url: str) -> None:
     create_table(url, SCHEMA, cluster_by=["id"], properties={"block_rows": 1000})
     write.write(shuffled(session), url)
@@ -169,6 +170,7 @@ def kept(url: str) -> int:
     return int(open_table(url).explain("s = 's777'").to_dict()["blocks"]["kept"])
 
 
+@pytest.mark.every_spark
 def test_an_index_is_built_by_tasks(session: SparkSession, unbuilt: str) -> None:
     assert coverage(unbuilt) == (0, 20)
     assert kept(unbuilt) > 1
@@ -213,6 +215,7 @@ def planned_only_here(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hos
     sys.modules.pop("acme_index", None)
 
 
+@pytest.mark.every_spark
 def test_executors_that_lack_a_plugin_are_named_by_a_build(
     session: SparkSession, url: str, planned_only_here: Host
 ) -> None:

@@ -5,16 +5,14 @@ from typing import Any
 import pytest
 
 from tests.spark.questions import BLOCKS, QUESTIONS, ROWS
-from tests.spark.servers import cluster, run
+from tests.spark.servers import run
 
 pytestmark = pytest.mark.any_spark
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("native")
-    with cluster(folder, workers=1) as master:
-        return run("native", master, str(folder / "table"))
+def told(cluster_url: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return run("native", cluster_url, str(tmp_path_factory.mktemp("native") / "table"))
 
 
 @pytest.mark.parametrize("way", ["as it is", "no generated code", "row by row"])

@@ -40,6 +40,7 @@ def members(tag: str) -> set[str]:
     return set(QUESTIONS[tag].__struct_fields__)
 
 
+@pytest.mark.any_spark
 def test_java_has_the_names_and_values_of_python() -> None:
     text = (resources.files("fuse_index.spark") / "java" / "rpc" / "Protocol.java").read_text("utf-8")
     java = {name: json.loads(value) for name, value in CONSTANT.findall(text)}

@@ -45,6 +45,7 @@ def test_a_lookup_reads_its_zones(spark: SparkSession, url: str, zones: list[int
     assert explained.zones.kept <= len(zones) + 1  # a bloom filter may err
 
 
+@pytest.mark.any_spark
 def test_short_splits_read_each_zone_once(spark: SparkSession, url: str) -> None:
     spark.conf.set("spark.sql.files.maxPartitionBytes", "100000")
     try:
@@ -101,6 +102,7 @@ def test_sizes_decide_joins_by_the_zones_that_are_left(spark: SparkSession, url:
     assert size(one_zone) < size(everything) / 10
 
 
+@pytest.mark.any_spark
 def test_of_blocks_whose_zones_have_no_known_sizes_all_is_read(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"id": np.arange(1000), "k": KEYS[:1000] % 1000 * 2})
     folder = str(tmp_path / "old")

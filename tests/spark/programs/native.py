@@ -9,6 +9,7 @@ import sys
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import expr
 
 from fuse_index import create_table
 from fuse_index import spark as fuse_spark
@@ -36,13 +37,14 @@ def main(master: str, folder: str) -> None:
         table.append(numbers(block))
     native = fuse_spark.read(spark, folder)
     plain = spark.createDataFrame(pa.concat_tables([numbers(block) for block in range(BLOCKS)]))
+    answers = plain.select("id", *map(expr, QUESTIONS)).collect()
+    expected = {where: sorted(row[0] for row in answers if row[n + 1]) for n, where in enumerate(QUESTIONS)}
     told = {}
     for way, settings in WAYS.items():
         for key, value in settings.items():
             spark.conf.set(key, value)
         told[way] = {
-            where: [sorted(row.id for row in df.filter(where).collect()) for df in (native, plain)]
-            for where in QUESTIONS
+            where: [sorted(row.id for row in native.filter(where).collect()), expected[where]] for where in QUESTIONS
         }
         for key in settings:
             spark.conf.unset(key)

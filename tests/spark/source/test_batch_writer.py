@@ -73,6 +73,7 @@ def files(url: str) -> set[str]:
     return {str(path) for path in Path(url).rglob("*") if path.is_file()}
 
 
+@pytest.mark.every_spark
 def test_a_dataframe_creates_the_table_that_is_not_there(session: SparkSession, url: str) -> None:
     save(session.range(10), url)
 
@@ -89,6 +90,7 @@ def test_overwrite_creates_it_too(session: SparkSession, url: str) -> None:
     assert ids(url) == list(range(10))
 
 
+@pytest.mark.every_spark
 def test_one_write_is_one_commit(session: SparkSession, url: str) -> None:
     save(session.range(0, 10, 1, 4), url)
     before = len(commits(url))
@@ -122,6 +124,7 @@ def test_a_table_can_be_overwritten_with_what_was_read_of_it(session: SparkSessi
     assert ids(url) == [0, 2, 4, 6, 8]
 
 
+@pytest.mark.every_spark
 def test_sql_inserts_into_a_view(session: SparkSession, url: str) -> None:
     save(session.range(3), url)
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW target USING fuse OPTIONS (path '{url}')")
@@ -181,6 +184,7 @@ TYPES = """
 """
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 @pytest.mark.parametrize("large", ["false", "true"])
 def test_every_type_arrives_as_it_is(session: SparkSession, url: str, zone: str, large: str) -> None:
@@ -241,6 +245,7 @@ def test_a_column_of_nulls_alone_fits_every_column(session: SparkSession, url: s
     assert rows(url).column("a").to_pylist() == [1, None]
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     ("query", "says"),
     [
@@ -319,6 +324,7 @@ def test_null_in_a_not_null_column_is_refused_by_name(session: SparkSession, url
     assert commits(url) == before
 
 
+@pytest.mark.every_spark
 def test_the_default_mode_is_refused_by_spark(session: SparkSession, url: str) -> None:
     with pytest.raises(Exception, match='Please use either the "Append" or "Overwrite" mode'):
         session.range(3).write.format("fuse").save(url)
@@ -326,6 +332,7 @@ def test_the_default_mode_is_refused_by_spark(session: SparkSession, url: str) -
     assert not Path(url).exists()
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [("at", "x", "no option 'at'"), ("mergeSchema", "yes", "say true or false"), ("branch", "b", "b")],
@@ -347,6 +354,7 @@ def test_a_path_that_holds_something_else_is_left_alone(session: SparkSession, t
     assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
 
 
+@pytest.mark.every_spark
 def test_create_table_using_fuse_is_refused_with_the_way_out(session: SparkSession, url: str) -> None:
     with pytest.raises(Exception, match="CREATE TEMPORARY VIEW"):
         session.sql(f"CREATE TABLE lost USING fuse OPTIONS (path '{url}') AS SELECT 1 a")
@@ -365,6 +373,7 @@ def broken(df: DataFrame, when: Callable[[TaskContext], bool]) -> DataFrame:
     return df.mapInArrow(fail, df.schema)
 
 
+@pytest.mark.every_spark
 def test_a_failing_task_leaves_the_table_as_it_was(session: SparkSession, url: str) -> None:
     save(session.range(5), url)
     before = commits(url)
@@ -422,6 +431,7 @@ def test_a_driver_that_is_killed_leaves_the_table_as_it_was(session: SparkSessio
     check_invariants(StoredTable.open(url))
 
 
+@pytest.mark.every_spark
 def test_a_rows_error_in_the_input_fails_the_write(session: SparkSession, url: str) -> None:
     save(session.range(5), url)
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
@@ -459,6 +469,7 @@ def one_column(url: str) -> HeapTarget | KeyedTarget:
     return open_target(TableLocation(url), to_spark_schema(pa.schema({"id": pa.int64()})))
 
 
+@pytest.mark.every_spark
 def test_a_commit_without_a_tasks_answer_is_refused(url: str) -> None:
     made = BatchWriter(one_column(url), Host.discover(), False)
     with pytest.raises(StorageError, match="rows would be lost"):
@@ -498,6 +509,7 @@ def test_the_rows_of_a_task_that_was_stopped_are_in_no_message(url: str) -> None
     assert ids(url) == [2]
 
 
+@pytest.mark.every_spark
 def test_schemas_go_to_spark_and_back() -> None:
     schema = pa.schema(
         [

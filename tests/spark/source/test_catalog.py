@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 from fuse_index import spark as fuse_spark
 
+pytestmark = pytest.mark.every_spark
+
 Attempt = Callable[[SparkSession, str], object]
 
 ATTEMPTS: dict[str, Attempt] = {

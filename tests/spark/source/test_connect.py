@@ -10,7 +10,8 @@ from fuse_index import create_table, open_table
 from tests.spark.questions import BLOCKS, FEW, ROWS, numbers
 from tests.spark.servers import connect_server, run
 
-pytestmark = pytest.mark.timeout(600)  # servers start, and half a dozen jobs run, before the first test
+# Servers start, and half a dozen jobs run, before the first test.
+pytestmark = [pytest.mark.every_spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

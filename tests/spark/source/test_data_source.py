@@ -103,6 +103,7 @@ def ids(df: DataFrame) -> list[int]:
     return sorted(row.id for row in df.select("id").collect())
 
 
+@pytest.mark.every_spark
 def test_every_type_comes_back_as_it_was_written(session: SparkSession, everything: str) -> None:
     read = load(session, everything).toArrow()
 
@@ -116,6 +117,7 @@ def test_the_schema_is_the_tables(session: SparkSession, everything: str) -> Non
     )
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kathmandu"])
 def test_an_instant_is_the_same_in_every_time_zone(spark: SparkSession, everything: str, zone: str) -> None:
     own = spark.newSession()
@@ -126,6 +128,7 @@ def test_an_instant_is_the_same_in_every_time_zone(spark: SparkSession, everythi
     assert [row.t for row in micros] == [1604208600000000]
 
 
+@pytest.mark.every_spark
 def test_plain_sql_over_a_view(session: SparkSession, url: str) -> None:
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW numbers USING fuse OPTIONS (path '{url}')")
     query = (
@@ -173,6 +176,7 @@ def test_the_columns_option_picks_and_orders(session: SparkSession, url: str) ->
     assert [tuple(row) for row in picked.collect()] == [(1.5, 3)]
 
 
+@pytest.mark.every_spark
 def test_columns_are_found_as_the_session_finds_them(session: SparkSession, url: str) -> None:
     assert load(session, url, columns="ID", where="Id = 5").collect()[0].asDict() == {"id": 5}
 
@@ -191,6 +195,7 @@ def test_counting_needs_no_columns(session: SparkSession, url: str) -> None:
     assert load(session, url).count() == BLOCKS * ROWS
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -210,6 +215,7 @@ def test_a_wrong_option_is_named_at_load(session: SparkSession, url: str, option
         load(session, url, **options)
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     ("schema", "says"), [("id int", "'id' is int64"), ("nobody int", "'nobody'"), ("id bigint not null", "may be NULL")]
 )
@@ -236,6 +242,7 @@ def test_tables_in_the_memory_of_one_process_are_refused(session: SparkSession) 
         load(session, "memory://numbers")
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("prefix", ["file://", "file:"])
 def test_file_urls_are_understood_as_spark_prints_them(session: SparkSession, url: str, prefix: str) -> None:
     assert load(session, prefix + url).count() == BLOCKS * ROWS
@@ -249,6 +256,7 @@ def test_the_class_carries_the_hosts_kinds_into_other_processes(spark: SparkSess
     assert load(own, url, where="id = 7").count() == 1
 
 
+@pytest.mark.every_spark
 def test_kinds_that_are_not_installed_travel_with_the_class(spark: SparkSession, tmp_path: Path) -> None:
     """Planning and tasks run in processes that could not discover them."""
     host = Host([kinds.Values])
@@ -353,6 +361,7 @@ def table(session: SparkSession, url: str) -> DataFrame:
     return load(session, url)
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_filters_give_the_rows_that_spark_alone_gives(table: DataFrame, plain: DataFrame, question: str) -> None:
     assert str(values(table.where(question))) == str(values(plain.where(question)))

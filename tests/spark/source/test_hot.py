@@ -87,6 +87,7 @@ def test_a_stream_goes_through_hot_commits_and_tiering_with_no_row_lost_or_doubl
     assert kinds.count("hot") >= 1
 
 
+@pytest.mark.every_spark
 def test_a_small_batch_is_a_hot_commit_and_a_large_one_is_not(session: SparkSession, url: str) -> None:
     table = make(url)
     small = session.range(300, 305).selectExpr("id", "'a' AS name", "CAST(id AS DOUBLE) AS x").repartition(3)
@@ -175,6 +176,7 @@ def test_a_state_is_read_by_its_version_and_without_its_tail(session: SparkSessi
             source.options(**options).load(url).count()
 
 
+@pytest.mark.every_spark
 def test_executors_tier_in_one_commit(session: SparkSession, url: str) -> None:
     table = make(url)
     table.create_index("by_name", "bloom", ["name"])

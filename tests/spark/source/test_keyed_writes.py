@@ -131,6 +131,7 @@ def test_the_greatest_of_an_order_counts(session: SparkSession, url: str) -> Non
         fuse_spark.upsert(unclear, url, "when")
 
 
+@pytest.mark.every_spark
 def test_changes_are_applied(session: SparkSession, url: str) -> None:
     table, expected = make(url), rows(make(url + "-same"))
     given = frame(
@@ -231,6 +232,7 @@ def test_a_stream_of_rows_that_take_the_place_of_others_is_refused(url: str) -> 
         source.streamReader(source.schema())
 
 
+@pytest.mark.every_spark
 def test_for_each_batch_upserts_once_by_job_and_batch(session: SparkSession, url: str, tmp_path: Path) -> None:
     table, put = make(url), fuse_spark.upserting(url, "job", order_by="n")
     source = fuse.create_table(url + "-source", "id BIGINT, name STRING, n INT")

@@ -84,6 +84,7 @@ def batches(folder: Path) -> list[int]:
     ]
 
 
+@pytest.mark.every_spark
 def test_a_stream_fills_follows_and_goes_on_after_a_restart(session, table, tmp_path):
     query = started(stream(session, table, max_blocks_per_trigger="3"), tmp_path)
     query.processAllAvailable()
@@ -133,6 +134,7 @@ def test_a_killed_query_loses_and_doubles_no_row(session, table, tmp_path):
     assert batches(tmp_path) == [6, 2]
 
 
+@pytest.mark.every_spark
 def test_deletes_stop_a_stream_unless_they_are_passed_over_or_told(session, table, tmp_path):
     since = table.snapshot.id
     table.delete("id = 3")
@@ -221,6 +223,7 @@ def reader(table: fuse.Table, **options: str) -> StreamReader:
     return made.streamReader(made.schema())
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -274,6 +277,7 @@ def test_a_query_outlives_the_snapshots_that_it_began_with(table):
     assert [batch.to_pylist() for piece in again.partitions(here, end) for batch in again.read(piece)] == [rows(9)]
 
 
+@pytest.mark.every_spark
 def test_a_trigger_may_end_the_stream_or_lift_the_limit(table):
     following = reader(table, max_blocks_per_trigger="3")
     start, there = following.initialOffset(), table.snapshot.sequence
@@ -290,6 +294,7 @@ def test_a_trigger_may_end_the_stream_or_lift_the_limit(table):
     )
 
 
+@pytest.mark.every_spark
 def test_before_4_2_a_reader_remembers_where_its_query_is(table):
     first = reader(table, max_rows_per_trigger="2")
     end = first.latestOffset()
@@ -326,6 +331,7 @@ def test_columns_that_come_while_a_query_writes_do_not_end_it(session, table, tm
     assert {row["more"] for row in written.refresh().scan().to_arrow().to_pylist()} == {7}
 
 
+@pytest.mark.every_spark
 def test_a_query_brings_its_columns_with_its_first_rows(session, table, tmp_path):
     written = fuse.create_table(str(tmp_path / "written"), "id INT")
     made = stream(session, table).writeStream.format("fuse").option("mergeSchema", "true")

@@ -21,6 +21,8 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.DataType;
+import scala.Product;
+import scala.collection.immutable.Seq;
 
 /** What the classes of a catalogue ask Python, as JSON, and what they make of its replies. */
 public class CatalogClient {
@@ -137,7 +139,7 @@ public class CatalogClient {
       return out.key("name").text(((TableChange.SetProperty) change).property()).key("value").text(((TableChange.SetProperty) change).value());
     }
     if (change instanceof TableChange.RemoveProperty) return out.key("name").text(((TableChange.RemoveProperty) change).property());
-    if (change instanceof TableChange.ClusterBy) return paths(out.key("columns"), ((TableChange.ClusterBy) change).clusteringColumns());
+    if (change.getClass().getSimpleName().equals("ClusterBy")) return paths(out.key("columns"), clusteringColumns(change));
     if (!(change instanceof TableChange.ColumnChange)) return out;
     out.key("path").texts(((TableChange.ColumnChange) change).fieldNames());
     if (change instanceof TableChange.AddColumn) {
@@ -160,6 +162,13 @@ public class CatalogClient {
     }
     if (change instanceof TableChange.DeleteColumn) return out.key("if_exists").bool(((TableChange.DeleteColumn) change).ifExists().booleanValue());
     return out;
+  }
+
+  /** Delta's parser, where a session has it, makes changes of its own of CLUSTER BY, in statements of all catalogues. */
+  private static NamedReference[] clusteringColumns(TableChange change) {
+    if (change instanceof TableChange.ClusterBy) return ((TableChange.ClusterBy) change).clusteringColumns();
+    List<?> columns = ScalaLists.toJava((Seq<?>) ((Product) change).productElement(0));
+    return (NamedReference[]) columns.toArray(new NamedReference[0]);
   }
 
   private static Json type(Json out, DataType type, boolean nullable, String comment) {

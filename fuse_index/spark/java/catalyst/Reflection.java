@@ -3,15 +3,22 @@ package fuse_index.spark.java.catalyst;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.util.*;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * What other libraries keep to themselves, and what of them no compiler of ours sees. Of Spark: the catalogues that a session has loaded,
  * the rules that come after those of an analyzer, those of adaptive execution, and the partitions of an RDD of files.
  */
 public class Reflection {
+  /** Members by class, and by name: to look for one copies all of a class, and plans of many files ask for the same ones for each. */
+  private static final Map<Class<?>, Map<String, Object>> MEMBERS = new ConcurrentHashMap<Class<?>, Map<String, Object>>();
+
   /** What a method without parameters gives, public or not. Raises NoSuchMethodException where there is none. */
   public static Object call(Object object, String name) throws ReflectiveOperationException {
-    return method(object.getClass(), name, new Class<?>[0]).invoke(object, new Object[0]);
+    Map<String, Object> members = members(object.getClass());
+    Method method = (Method) members.get(name + "()");
+    if (method == null) members.put(name + "()", method = method(object.getClass(), name, new Class<?>[0]));
+    return method.invoke(object, new Object[0]);
   }
 
   /** A method of a class, of one above it, or of an interface. */
@@ -37,8 +44,18 @@ public class Reflection {
   public static void set(Object object, Class<?> type, String name, Object value) throws ReflectiveOperationException { field(type, name).set(object, value); }
 
   private static Field field(Class<?> type, String name) throws ReflectiveOperationException {
-    Field field = type.getDeclaredField(name);
+    Map<String, Object> members = members(type);
+    Field field = (Field) members.get(name);
+    if (field != null) return field;
+    field = type.getDeclaredField(name);
     field.setAccessible(true);
+    members.put(name, field);
     return field;
+  }
+
+  private static Map<String, Object> members(Class<?> type) {
+    Map<String, Object> members = (Map<String, Object>) MEMBERS.get(type);
+    if (members == null) MEMBERS.put(type, members = new ConcurrentHashMap<String, Object>());
+    return members;
   }
 }

@@ -21,6 +21,8 @@ import org.slf4j.LoggerFactory;
 /** One version of one of our tables, as Python describes it: which files it has, and what their columns are called. */
 public class TableSnapshot {
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
+  /** Names of indexes that the session does not ask, by commas. */
+  private static final String SWITCHED_OFF = "spark.fuse.index.off";
   /** Who answers what is asked about it. */
   public final String callbackKey;
   public final String url;
@@ -169,7 +171,11 @@ public class TableSnapshot {
   public boolean asksIndexes() { return mode.equals("indexes"); }
 
   /** A question whose object is still open, for more members. The order of keys is fixed: replies are remembered by this text. */
-  public Json openQuestion(String question, String filters) { return about(new Json().open('{').key("question").text(question), filters); }
+  public Json openQuestion(String question, String filters) {
+    Json request = about(new Json().open('{').key("question").text(question), filters);
+    String off = SQLConf.get().getConfString(SWITCHED_OFF, "");
+    return off.isEmpty() ? request : request.key("off").text(off);
+  }
 
   /** A statement on rows that the filters are true on, which is still open. */
   public Json openStatement(String filters) { return about(new Json().open('{').key("operation").text(Protocol.CHANGE_ROWS), filters); }

@@ -2,6 +2,7 @@ package fuse_index.spark.java.foreign;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.rpc.*;
+import fuse_index.spark.java.sources.*;
 import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InSet;

@@ -2,10 +2,10 @@ package fuse_index.spark.java.foreign;
 
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
+import fuse_index.spark.java.sources.*;
 import java.util.*;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.metric.SQLMetric;
@@ -20,7 +20,7 @@ public class ScanPruning {
   private final Connector connector;
   private final SourceIndex index;
   /** The question; scans with equal ones, over equal scans, read the same. */
-  public final String question;
+  public final VoteQuestion question;
   private final LinkedHashMap<String, String> refused;
   private final SparkContext context;
   public final Map<String, SQLMetric> metrics;
@@ -30,7 +30,7 @@ public class ScanPruning {
   private FileVotes votes;
   private String problem;
 
-  private ScanPruning(Connector connector, SourceIndex index, String question, LinkedHashMap<String, String> refused, boolean mayCut, SparkContext context) {
+  private ScanPruning(Connector connector, SourceIndex index, VoteQuestion question, LinkedHashMap<String, String> refused, boolean mayCut, SparkContext context) {
     this.connector = connector;
     this.index = index;
     this.question = question;
@@ -40,21 +40,16 @@ public class ScanPruning {
     this.metrics = ScanMetrics.ofNode(context);
   }
 
-  /** For a leaf on whose rows these conditions must be true; null where nobody can vote on any that is worth a question. */
-  public static ScanPruning of(Connector connector, SourceIndex index, List<Expression> conditions, boolean mayCut, SparkContext context) throws ReflectiveOperationException {
+  /** What a fragment of a plan over a leaf wants of it; null where nobody can vote on any of it that is worth a question. */
+  public static ScanPruning of(Connector connector, SourceIndex index, WantedRows wanted, SparkContext context) throws ReflectiveOperationException {
     SourceColumns columns = connector.columns(index);
     if (columns.isEmpty()) return null;
-    List<Expression> asked = new ArrayList<Expression>();
-    boolean worthAsking = false; // that a column is not NULL, which each join adds, leaves out next to nothing
     LinkedHashMap<String, String> refused = new LinkedHashMap<String, String>();
-    for (Expression condition : conditions) {
-      Expression ours = columns.translate(condition);
-      if (ours == null) refused.put(condition.sql(), columns.refusal(condition));
-      else asked.add(ours);
-      worthAsking |= ours != null && !(condition instanceof IsNotNull);
-    }
-    String question = worthAsking ? index.question(asked) : null;
-    return question == null ? null : new ScanPruning(connector, index, question, refused, mayCut, context);
+    List<Expression> asked = new ArrayList<Expression>();
+    boolean worthAsking = columns.translateAll(wanted.conditions, asked, refused);
+    Json top = wanted.isFirst() && refused.isEmpty() && connector.tellsDeletedRows() ? wanted.top(columns, index) : null;
+    if (!worthAsking && top == null) return null;
+    return new ScanPruning(connector, index, index.question(asked, top), refused, wanted.mayCut, context);
   }
 
   /** The node that reads the files, in a plan of one leaf; null where something else stands there, which reads them in its own way. */
@@ -73,10 +68,10 @@ public class ScanPruning {
     if (scan == null || scan == decidedFor) return;
     votes = null;
     try {
-      BlockMask mask = index.ask(question);
-      problem = mask.refusal();
+      FileVotes asked = new FileVotes(index);
+      connector.list(scan, asked);
+      problem = asked.ask(question, connector.hadoop());
       if (problem != null) return;
-      FileVotes asked = new FileVotes(index, mask);
       connector.leaveOut(scan, asked, mayCut);
       votes = asked;
       index.meet(asked.filesUnknown());
@@ -90,10 +85,11 @@ public class ScanPruning {
 
   /** An element of what ScanReport makes: with the source, and how many of its files there are, were left out, are not known and are read in part. */
   public synchronized String reportLine() {
-    Json line = new Json().open('{').key("callback").text(index.snapshot.callbackKey).key("request").text(question);
+    Json line = new Json().open('{').key("callback").text(index.snapshot.callbackKey).key("request").text(votes == null ? question.text(Collections.<Integer>emptyList()) : votes.request());
     line.key("table").text(index.source).key("alias").text("").key("unpushed").open('{');
     for (String condition : refused.keySet()) line.key(condition).text((String) refused.get(condition));
     line.close('}').key("awaited").open('[').close(']').key("source").open('{').key("connector").text(connector.format());
+    if (!Releases.isTested(connector.format())) line.key("release").text(String.valueOf(Releases.of(connector.format())));
     if (problem != null) line.key("problem").text(problem);
     if (votes != null) {
       line.key("files").json(String.valueOf(votes.files())).key("left_out").json(String.valueOf(votes.filesLeftOut()));

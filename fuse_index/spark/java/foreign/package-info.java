@@ -1,2 +1,2 @@
-/** Which files of somebody else's scan can hold an answer? Scans that Parquet's, Delta's and Iceberg's own connectors have planned. */
+/** How do scans that other connectors have planned ask our indexes? The strategy and the node that take files out, and what goes with them. */
 package fuse_index.spark.java.foreign;

@@ -9,12 +9,14 @@ import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.plans.logical.EmptyRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.EmptyRelationExec;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.ProjectExec;
@@ -44,15 +46,20 @@ public class ScanReport {
   /** Conditions that joins compare keys by. */
   private final Set<Expression> joins = Collections.newSetFromMap(new IdentityHashMap<Expression, Boolean>());
 
+  /** Conditions as the query was written. */
+  private final List<Expression> written = new ArrayList<Expression>();
+
   private ScanReport() {}
 
   /**
-   * A JSON list of {"callback", "request", "table", "alias", "unpushed": {condition: why, or ""}, "awaited": [condition]}; equal ones once.
-   * The last are joins, of which a query that runs will tell the scan the keys.
+   * A JSON list of {"callback", "request", "table", "alias", "unpushed": {condition: why, or ""}, "awaited": [condition], "added": [number]};
+   * equal ones once. Awaited are joins, of which a query that runs will tell the scan the keys; added are those of the request's filters
+   * that nobody wrote.
    */
-  public static String of(SparkPlan plan) {
+  public static String of(SparkPlan plan, LogicalPlan analyzed) {
     ScanReport report = new ScanReport();
     report.walk(plan);
+    report.addWritten(analyzed);
     Set<String> lines = new LinkedHashSet<String>();
     for (BatchScanExec scan : report.scans) lines.add(report.jsonLine(scan));
     for (ReportedScan scan : report.others) lines.add(scan.reportLine());
@@ -93,6 +100,28 @@ public class ScanReport {
 
   private void walkAll(scala.collection.Seq<SparkPlan> plans) {
     for (SparkPlan plan : ScalaLists.toJava(plans)) walk(plan);
+  }
+
+  private void addWritten(LogicalPlan plan) {
+    if (plan instanceof Filter) written.addAll(Trees.conjuncts(((Filter) plan).condition()));
+    if (plan instanceof Project) addAliases(((Project) plan).projectList());
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) addWritten(child);
+    for (LogicalPlan query : ScalaLists.toJava(plan.subqueries())) addWritten(query);
+  }
+
+  /** Whether the optimizer has a filter follow from others: a test for NULL that nobody wrote, or one on columns that none names. */
+  private boolean isAdded(Expression filter) {
+    for (Expression condition : written) {
+      boolean same = filter instanceof IsNotNull ? has(condition, filter) : refersTo(condition, columnIds(filter));
+      if (same) return false;
+    }
+    return filter.references().nonEmpty();
+  }
+
+  private static boolean has(Expression tree, Expression part) {
+    if (tree.semanticEquals(part)) return true;
+    for (Expression child : ScalaLists.toJava(tree.children())) if (has(child, part)) return true;
+    return false;
   }
 
   private void addAliases(scala.collection.Seq<NamedExpression> columns) {
@@ -149,6 +178,8 @@ public class ScanReport {
     for (Map.Entry<String, String> condition : unpushed.entrySet()) line.key((String) condition.getKey()).text((String) condition.getValue());
     line.close('}').key("awaited").open('[');
     for (String condition : awaited) line.text(condition);
+    line.close(']').key("added").open('[');
+    for (int i = 0; i < filters.size(); i++) if (isAdded((Expression) filters.get(i))) line.json(String.valueOf(i));
     return line.close(']').close('}').toString();
   }
 

@@ -18,7 +18,7 @@ public class ScanRequest implements Cloneable {
   /** What is read, in Spark's order: columns, or the parts that they are made of. */
   private StructType readSchema;
   private ScanFilters filters;
-  /** How many rows are wanted, and by what order they are the first, as TopRule writes it; null: all. */
+  /** How many rows are wanted, and by what order they are the first, as OrderedLimit writes it; null: all. */
   private String top;
   /** Columns whose join keys are among `filters`. */
   private Set<String> keyColumns = Collections.<String>emptySet();

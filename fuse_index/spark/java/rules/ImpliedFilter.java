@@ -2,7 +2,10 @@ package fuse_index.spark.java.rules;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
+import fuse_index.spark.java.rpc.*;
+import fuse_index.spark.java.sources.*;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.plans.logical.ArrowEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.BatchEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -28,13 +31,26 @@ public class ImpliedFilter extends NodeRewrite<LogicalPlan> {
     LogicalPlan python = ((Filter) node).child();
     if (!(python instanceof ArrowEvalPython) && !(python instanceof BatchEvalPython)) return null;
     LogicalPlan child = Trees.child(python);
-    if (!readsFuseTable(child)) return null;
+    if (!readsFuseTable(child) && !(callsFunctions(python) && readsSource(child))) return null;
     Expression implied = Trees.impliedBy(((Filter) node).condition(), child.outputSet());
     return implied == null || child.constraints().contains(implied) || isFilteredBy(child, implied) ? null : implied;
   }
 
   private static boolean readsFuseTable(LogicalPlan plan) {
     for (LogicalPlan leaf : ScalaLists.toJava(plan.collectLeaves())) if (FuseScan.below(leaf) != null) return true;
+    return false;
+  }
+
+  /** Whether a function of a plugin is among what is evaluated: its mark tells indexes of the call. */
+  private static boolean callsFunctions(LogicalPlan python) {
+    for (Expression expression : ScalaLists.toJava(python.expressions())) {
+      if (expression instanceof PythonUDF && SqlFunctions.isRegistered(((PythonUDF) expression).name())) return true;
+    }
+    return false;
+  }
+
+  private static boolean readsSource(LogicalPlan plan) {
+    for (LogicalPlan leaf : ScalaLists.toJava(plan.collectLeaves())) if (Connector.of(leaf) != null) return true;
     return false;
   }
 

@@ -124,6 +124,8 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
     return commandKey;
   }
 
+  public String toString() { return "fuse " + name; }
+
   /** Whether Spark may make one scan of several: a plan over a table of which it may is another plan. */
   protected boolean isMergeable() { return false; }
 

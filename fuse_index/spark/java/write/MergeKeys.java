@@ -138,13 +138,34 @@ public class MergeKeys {
       List<Expression> conditions = new ArrayList<Expression>();
       for (EqualTo equality : equalities) addMembership(equality.left(), equality.right(), rows, conditions);
       if (evaluated != null && isFew) rows = new Repartition(1, false, rows); // or each partition would add a block
-      LogicalPlan filtered = Trees.replace(target(), scan, new Filter(Trees.and(conditions), scan));
-      Join known = new Join(targetIsLeft ? filtered : rows, targetIsLeft ? rows : filtered, join.joinType(), join.condition(), join.hint());
+      Join known = known(rows, conditions);
       addConditions(target(), conditions);
       statement.run(toldTo(new Filter(Trees.and(conditions), scan)), dataset(Trees.replace(query, join, known)));
     } finally {
       if (evaluated != null) ((LogicalRDD) evaluated.logicalPlan()).rdd().unpersist(false);
     }
+  }
+
+  /** The join of these rows of the source with the rows of the table that have one of their keys. */
+  private Join known(LogicalPlan rows, List<Expression> conditions) {
+    LogicalPlan filtered = Trees.replace(target(), scan, new Filter(Trees.and(conditions), scan));
+    return new Join(targetIsLeft ? filtered : rows, targetIsLeft ? rows : filtered, join.joinType(), join.condition(), join.hint());
+  }
+
+  public boolean areAtHand() { return isAtHand(source()); }
+
+  /** The rows that the statement changes, where its source is at hand. */
+  public Dataset<Row> knownRows() {
+    List<Expression> conditions = new ArrayList<Expression>();
+    for (EqualTo equality : equalities) addMembership(equality.left(), equality.right(), source(), conditions);
+    return dataset(Trees.replace(query, join, known(source(), conditions)));
+  }
+
+  /** By what rows of the table match rows of the source, as SQL. */
+  public List<String> conditions() {
+    List<String> conditions = new ArrayList<String>();
+    for (EqualTo equality : equalities) conditions.add(equality.sql());
+    return conditions;
   }
 
   /** Rows that the statement came with, which are the same whenever they are looked at. */

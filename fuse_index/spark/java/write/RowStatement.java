@@ -27,8 +27,8 @@ public class RowStatement {
 
   public boolean isMerge() { return operation.equals(Protocol.MERGE) || operation.equals(Protocol.INSERT_UNMATCHED); }
 
-  /** Does it, and raises what it raises. `condition`: on which rows; null: on all. `rows`: a Dataset, or null. */
-  public void run(Expression condition, Object rows) {
+  /** What Python is asked for, without its end. `condition`: on which rows; null: on all. */
+  public Json request(Expression condition) {
     TableSnapshot snapshot = table.snapshot();
     String filters = "null";
     if (condition != null && !SubqueryExpression.hasSubquery(condition)) {
@@ -38,6 +38,9 @@ public class RowStatement {
     Json request = snapshot.openStatement(filters).key("session").text(snapshot.callbackKey);
     request.key("branch").text(snapshot.branch).key("change").text(operation).key("name").text(table.name()).key("options").open('[');
     for (Object option : options.keySet()) request.text((String) option);
-    PythonCallback.command(table.commandKey(), request.close(']'), rows);
+    return request.close(']');
   }
+
+  /** Does it, and raises what it raises. `condition`: on which rows; null: on all. `rows`: a Dataset, or null. */
+  public void run(Expression condition, Object rows) { PythonCallback.command(table.commandKey(), request(condition), rows); }
 }

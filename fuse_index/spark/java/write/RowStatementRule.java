@@ -102,7 +102,8 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     return plan;
   }
 
-  private static FuseWrite writeOf(LogicalPlan plan) {
+  /** How a plan writes to one of our tables; null if it does not. */
+  public static FuseWrite writeOf(LogicalPlan plan) {
     for (int i = 0; i < plan.productArity(); i++) {
       Object part = plan.productElement(i);
       boolean ours = part instanceof Option && ((Option<?>) part).isDefined() && ((Option<?>) part).get() instanceof FuseWrite;

@@ -1,0 +1,156 @@
+"""A Delta table as a source: its log says which files are live at a version. Knows the log through ``deltalake``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from fuse_index.errors import InputError
+from fuse_index.sources.delta.columns import read_column
+from fuse_index.sources.delta.deletes import DeltaDeletes
+from fuse_index.sources.delta.log import live_vectors
+from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
+from fuse_storage import (
+    SHARED_PLACES_OPTION,
+    SourceColumn,
+    SourceFile,
+    StorageError,
+    Unsupported,
+    encode_default,
+    open_store,
+)
+
+_MAX_DIGITS = 19
+"""Digits of the greatest version that there can be."""
+_DELETION_VECTORS = "deletionVectors"
+_KNOWN_FEATURES = {
+    "collations",
+    "collations-preview",
+    "columnMapping",
+    _DELETION_VECTORS,  # a table may have the feature and no file with one
+    "timestampNtz",
+    "typeWidening",
+    "typeWidening-preview",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantShredding-preview",
+    "variantType",
+    "variantType-preview",
+}
+"""Reader features under which a file's rows are what is in it, under the names or ids that the schema gives, but for
+columns of types that are not known."""
+_VOTABLE_FEATURES = {"catalogManaged", "catalogOwned-preview"}
+"""Further ones under which votes hold: what they add are commits that the log lacks so far."""
+_BACKTRACE = re.compile(r"\s+(?:stack backtrace:|0: )")
+"""What follows are frames of Rust, one a line, each with its number."""
+
+
+@dataclass(frozen=True)
+class DeltaSource:
+    """A Delta table. Nothing is written to its log."""
+
+    url: str
+    options: StoreOptions = field(default_factory=dict)
+    format: str = "delta"
+
+    @staticmethod
+    def open(url: str, options: StoreOptions) -> DeltaSource:
+        return DeltaSource(open_store(url, options).url, options)
+
+    def location(self) -> str:
+        return self.url
+
+    def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
+        table = self._load(None)
+        if version is not None and (wanted := _version_number(version, table.version(), self.url)) != table.version():
+            table = self._load(wanted)
+        return self.state_of(table, votes_only)
+
+    def state_of(self, table: Any, votes_only: bool) -> SourceState:
+        """The state that a ``DeltaTable`` of deltalake has. Raises as ``state``."""
+        metadata, protocol = table.metadata(), table.protocol()
+        mode = metadata.configuration.get("delta.columnMapping.mode", "none")
+        features = set(protocol.reader_features or ())
+        if unknown := sorted(features - _KNOWN_FEATURES - (_VOTABLE_FEATURES if votes_only else set())):
+            raise Unsupported(f"{self.url} has the Delta reader feature {unknown[0]!r}, which is not known here")
+        if mode == "id" and not votes_only:
+            raise Unsupported(f"{self.url} maps columns by ids (delta.columnMapping.mode): set the mode to 'name'")
+        deletes = self._deletes(table) if _DELETION_VECTORS in features and not votes_only else None
+        make = partial(read_column, mapped=mode, where=self.url)
+        columns = columns_of_log(json.loads(table.schema().to_json())["fields"], make)
+        partitions = {each.name: each for each in columns.columns if each.name in metadata.partition_columns}
+        files = list(self._files(table, partitions, deletes))
+        return SourceState(table.version(), files, columns, mode == "id", deletes=deletes)
+
+    def _load(self, version: int | None) -> Any:
+        try:
+            from deltalake import DeltaTable
+            from deltalake.exceptions import DeltaError, TableNotFoundError
+        except ImportError as missing:
+            raise InputError(f"a Delta table is read through the package deltalake: {missing}") from missing
+        options = {name: value for name, value in self.options.items() if name != SHARED_PLACES_OPTION}
+        if any(value.startswith("http://") for name, value in options.items() if name.lower().endswith("endpoint")):
+            options.setdefault("allow_http", "true")  # as stores do; deltalake wants to be told
+        try:
+            return DeltaTable(self.url, version=version, storage_options=options or None)
+        except TableNotFoundError as missing:
+            if version is not None:  # a newer one was read
+                raise StorageError(
+                    f"{self.url} has no log of version {version} any more: it was cleaned up; sync to a later version"
+                ) from missing
+            raise InputError(f"{self.url} is no Delta table: there is no log (_delta_log) in it") from missing
+        except (DeltaError, OSError, ValueError) as problem:
+            where = self.url if version is None else f"{self.url} at version {version}"
+            raise StorageError(f"{where} cannot be read as a Delta table: {_told(problem)}") from problem
+
+    def _deletes(self, table: Any) -> DeltaDeletes:
+        store = open_store(self.url, self.options)
+        places = {self._location(path): place for path, place in live_vectors(store, table.version()).items()}
+        return DeltaDeletes(store, places)
+
+    def _files(
+        self, table: Any, partitions: Mapping[str, SourceColumn], deletes: DeltaDeletes | None
+    ) -> Iterator[SourceFile]:
+        places = {} if deletes is None else dict(deletes.places)
+        actions = pa.table(table.get_add_actions(flatten=False))
+        wanted = [name for name in ("path", "size_bytes", "partition") if name in actions.column_names]
+        for row in actions.select(wanted).to_pylist():
+            values: Mapping[str, Any] = row.get("partition") or {}
+            constants = {
+                column.physical_name if column.id is None else column.id: encode_default(
+                    values.get(name, values.get(column.physical_name))
+                )
+                for name, column in partitions.items()
+            }
+            where = self._location(row["path"])
+            vector = places.pop(where, None)
+            yield SourceFile(
+                where, row["size_bytes"], constants=constants, deletes=None if vector is None else vector.name
+            )
+        if places:  # else rows that are deleted would be read
+            raise Unsupported(f"{next(iter(places))} has a deletion vector, and is no file of {self.url}")
+
+    def _location(self, path: str) -> str:
+        if path.startswith("file:"):
+            return unquote("/" + path.removeprefix("file:").lstrip("/"))
+        return path if "://" in path or path.startswith("/") else f"{self.url}/{unquote(path)}"
+
+
+def _told(problem: Exception) -> str:
+    """What deltalake says, in one line, without frames of Rust."""
+    return " ".join(_BACKTRACE.split(str(problem))[0].split())
+
+
+def _version_number(version: SourceVersionId, newest: int, where: str) -> int:
+    """A version that was asked for as a number. Raises InputError for one that cannot be: deltalake may wait for it."""
+    text = str(version)
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) <= newest):
+        raise InputError(f"to={version!r}: the newest version of {where} is {newest}, and its first 0")
+    return int(text)

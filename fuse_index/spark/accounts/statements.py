@@ -1,0 +1,73 @@
+"""Accounts of statements that change rows: by a condition, where Python does it, or by the query of their rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from fuse_index.expressions.to_sql import predicate_sql
+from fuse_index.expressions.traversal import predicate_leaves
+from fuse_index.pruning.account.uses import StatementUse
+from fuse_index.pruning.explanation import Explanation, Vote
+from fuse_index.reasons import Reason
+from fuse_index.spark.jobs.heap_statement import HeapStatement
+from fuse_index.spark.native.snapshot_planner import SnapshotPlanner
+from fuse_index.spark.protocol.questions import Prune, decode_question
+from fuse_index.spark.protocol.requests import ChangeRowsRequest
+from fuse_index.spark.protocol.words import Change
+from fuse_index.spark.session import find_native_session
+from fuse_index.statements.explain import written_by
+
+_WHEN_IT_RUNS = "the rows of the source say its keys when the statement runs"
+
+
+def explain_condition(spark: SparkSession, request: ChangeRowsRequest) -> Explanation | None:
+    """What a DELETE reads that Python does by its condition; None of any other statement."""
+    table, condition, step = _planner(request).table_to_change(request)
+    statement = HeapStatement(spark, "", table, condition, step, _planner(request))
+    if request.change != Change.DELETE or not statement.is_evaluable():
+        return None
+    assert condition is not None
+    return replace(table.row_store.explain(table.deleting(condition)), table=request.name)
+
+
+def explain_rows(request: ChangeRowsRequest, scans: Sequence[Explanation], awaited: str) -> list[Explanation]:
+    """The scans of the query of a statement's rows, those of its own table with what becomes of them.
+
+    ``awaited``: a list of joins by keys of a source, as JSON, that are asked about only when the statement runs.
+    """
+    table, _, _ = _planner(request).table_to_change(request)
+    keys = [Vote(text, "", "", Reason.KEYS_AWAITED, _WHEN_IT_RUNS, added=True) for text in json.loads(awaited)]
+    use = StatementUse(request.change, 0, written_by(table.snapshot))
+    return [
+        replace(scan, statement=use, votes=(*scan.votes, *keys)) if scan.table == request.name else scan
+        for scan in scans
+    ]
+
+
+def mark_added(votes: Sequence[Vote], request: str, numbers: Sequence[int], planner: SnapshotPlanner) -> list[Vote]:
+    """The votes on a scan's filters, marked where only filters of these numbers, which nobody wrote, have the leaf."""
+    question = decode_question(request)
+    if not numbers or not isinstance(question, Prune):
+        return list(votes)
+    parts: tuple[list[Any], list[Any]] = ([], [])
+    for number, condition in enumerate(question.filters):
+        parts[number in numbers].append(condition)
+    written, added = (_leaves(msgspec.structs.replace(question, filters=filters), planner) for filters in parts)
+    return [replace(vote, added=vote.added or vote.leaf in added - written) for vote in votes]
+
+
+def _leaves(question: Prune, planner: SnapshotPlanner) -> frozenset[str]:
+    _, predicate, _ = planner.decode(question)
+    return frozenset() if predicate is None else frozenset(map(predicate_sql, predicate_leaves(predicate)))
+
+
+def _planner(request: ChangeRowsRequest) -> SnapshotPlanner:
+    session = find_native_session(request.session)
+    assert session is not None, "whoever loaded the table registered it"
+    return session.planner

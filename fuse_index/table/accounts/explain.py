@@ -1,0 +1,307 @@
+"""``table.explain``: what a question, a search or a statement would read, and which index removed how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+import fuse_storage as storage
+from fuse_index.expressions.to_sql import predicate_sql
+from fuse_index.expressions.traversal import predicate_leaves
+from fuse_index.operations.merge_clauses import MergeClauseSpec
+from fuse_index.predicate import Predicate
+from fuse_index.pruning.explanation import Explanation
+from fuse_index.statements.jobs import merge_job, read_source
+from fuse_index.table.accounts.sample import SampledTable
+from fuse_index.table.accounts.what_if import suggest_for, try_index
+from fuse_index.table.arguments import check_arguments, check_public_methods
+from fuse_index.table.query import explain_question, explain_search
+
+
+class ExplainedTable(SampledTable):
+    """The part of ``fuse_index.Table`` that says beforehand what it would do."""
+
+    @property
+    def explain(self) -> Explain:
+        """What ``scan``, ``aggregate``, ``search`` and statements would read: ``table.explain("id = 3")``."""
+        return Explain(self)
+
+
+@check_public_methods
+@dataclass(frozen=True)
+class Explain:
+    """Accounts of questions and statements that are not done: ``table.explain``.
+
+    Called, it tells of ``scan`` and ``aggregate``; its methods take what those of ``Table`` take. Requests are counted.
+    """
+
+    table: ExplainedTable
+
+    @check_arguments
+    def __call__(
+        self,
+        where: str | Predicate | None = None,
+        group_by: Sequence[str] = (),
+        aggregates: Sequence[str] = (),
+        index_seconds: float | None = None,
+    ) -> Explanation:
+        """Tell what ``scan``, or with ``aggregates`` what ``aggregate``, would read, and which index removed how much.
+
+        Args:
+            where: A condition in Spark SQL, or a predicate; by default all rows. It may be one that only Spark can
+                evaluate.
+            group_by: As for ``aggregate``.
+            aggregates: As for ``aggregate``.
+            index_seconds: As for ``scan``.
+
+        Returns:
+            Counts of segments, blocks, zones, rows and bytes, and the vote of each index, with the reason why it could
+            remove nothing; ``print`` shows it.
+
+        Raises:
+            WhereError: The condition is none.
+            InputError: An aggregate is none.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://explain", "id BIGINT", properties={"block_rows": 2})
+            >>> snapshot = table.append([{"id": number} for number in range(6)])
+            >>> explanation = table.explain("id = 3")
+            >>> explanation.blocks
+            Totals(total=3, kept=1)
+            >>> [(vote.index, vote.blocks_removed) for vote in explanation.votes]
+            [('min_max', 2)]
+        """
+        return explain_question(self._metered(), where, group_by, aggregates, index_seconds)
+
+    def search(
+        self,
+        columns: str | Sequence[str],
+        query: Any,
+        limit: int = 10,
+        where: str | Predicate | None = None,
+        options: str | None = None,
+        recall: float = 1.0,
+    ) -> Explanation:
+        """Tell how ``search`` finds its rows: which index ranks them, and of how many blocks it looks up the best ones.
+
+        The search is done, but for reading the rows that it finds.
+
+        Args:
+            columns: As for ``search``.
+            query: As for ``search``.
+            limit: As for ``search``.
+            where: As for ``search``.
+            options: As for ``search``.
+            recall: As for ``search``.
+
+        Returns:
+            The account; ``search`` in it says how many blocks were opened, and how many no index knows.
+
+        Raises:
+            DefinitionError: No index ranks this column.
+            InputError: ``limit`` is below 0.
+            WhereError: The condition is none.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://explain-search", "id BIGINT, text STRING")
+            >>> snapshot = table.create_index("words", "full_text", ["text"])
+            >>> snapshot = table.append([{"id": 1, "text": "a red fox"}])
+            >>> snapshot = table.append([{"id": 2, "text": "a blue one"}])
+            >>> table.explain.search("text", "red").blocks
+            Totals(total=2, kept=1)
+        """
+        return explain_search(self._metered(), columns, query, limit, where, options, recall)
+
+    def delete(self, where: str | Predicate) -> Explanation:
+        """Tell what ``delete`` would read, and which blocks go without being read.
+
+        Args:
+            where: As for ``delete``.
+
+        Returns:
+            The account: ``blocks`` are those that are read, ``statement`` says what else is done.
+
+        Raises:
+            WhereError: The condition is none.
+            OpaqueError: Only Spark can evaluate the condition.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://explain-delete", "id BIGINT", properties={"block_rows": 2})
+            >>> snapshot = table.append([{"id": number} for number in range(6)])
+            >>> account = table.explain.delete("id > 2")
+            >>> account.blocks.kept, account.statement.unread
+            (1, 1)
+        """
+        table = self._metered()
+        return table.row_store.explain(table.deleting(where))
+
+    def update(self, where: str | Predicate | None, set: Mapping[str, Any]) -> Explanation:  # noqa: A002  # as update
+        """Tell what ``update`` would read.
+
+        Args:
+            where: As for ``update``.
+            set: As for ``update``.
+
+        Returns:
+            The account, as for ``delete``.
+
+        Raises:
+            InputError: As for ``update``.
+            WhereError: The condition, or a text of ``set``, is none.
+            OpaqueError: Only Spark can evaluate one of these.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://explain-update", "id BIGINT", properties={"block_rows": 2})
+            >>> snapshot = table.append([{"id": number} for number in range(6)])
+            >>> table.explain.update("id = 3", {"id": "id + 10"}).blocks.kept
+            1
+        """
+        table = self._metered()
+        return table.row_store.explain(table.updating(where, set))
+
+    def overwrite(self, where: str | Predicate | None = None) -> Explanation:
+        """Tell what ``overwrite`` would read, whatever rows come.
+
+        Args:
+            where: As for ``overwrite``.
+
+        Returns:
+            The account, as for ``delete``.
+
+        Raises:
+            WhereError: The condition is none.
+            OpaqueError: Only Spark can evaluate the condition.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://explain-overwrite", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}])
+            >>> str(table.explain.overwrite().statement)
+            'overwrite writes no block anew; 1 block goes unread'
+        """
+        table = self._metered()
+        return table.row_store.explain(table.overwriting(where))
+
+    def merge(
+        self,
+        source: Any,
+        on: Sequence[str] | None = None,
+        matched: MergeClauseSpec = "update",
+        not_matched: MergeClauseSpec = "insert",
+        not_matched_by_source: MergeClauseSpec = None,
+    ) -> Explanation:
+        """Tell what ``merge`` would read. Conditions on the keys of the source are marked as added.
+
+        Args:
+            source: As for ``merge``.
+            on: As for ``merge``.
+            matched: As for ``merge``.
+            not_matched: As for ``merge``.
+            not_matched_by_source: As for ``merge``.
+
+        Returns:
+            The account, as for ``delete``.
+
+        Raises:
+            InputError: As for ``merge``.
+            SchemaError: Columns do not fit.
+            WhereError: A clause's condition is none.
+            OpaqueError: Only Spark can evaluate a condition.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://explain-merge", "id BIGINT", key=["id"])
+            >>> snapshot = table.append([{"id": 1}])
+            >>> snapshot = table.append([{"id": 5}])
+            >>> table.explain.merge([{"id": 1}]).blocks
+            Totals(total=2, kept=1)
+        """
+        table, clauses = self._metered(), (matched, not_matched, not_matched_by_source)
+        rows = read_source(source, table.schema)
+        spec = table.merge_spec(rows.schema, table.row_store.merge_key(on), clauses)
+        explanation = table.row_store.explain(merge_job(table, spec, rows))
+        own = {
+            predicate_sql(leaf)
+            for part in spec.clauses.unmatched_target_predicates or ()
+            for leaf in predicate_leaves(part)
+        }
+        votes = tuple(replace(vote, added=vote.leaf not in own) for vote in explanation.votes)
+        return replace(explanation, votes=votes)
+
+    def what_if(
+        self,
+        kind: str,
+        columns: Sequence[str],
+        options: Mapping[str, Any] | None = None,
+        where: Sequence[str] = (),
+    ) -> pa.Table:
+        """Tell what an index that is not there would leave out: it is built in memory, on a sample of blocks.
+
+        The sample is of blocks that the conditions read today, so that what is there counts.
+
+        Args:
+            kind: As for ``create_index``.
+            columns: As for ``create_index``.
+            options: Of the kind.
+            where: Conditions; by default those of late of this table in this process (``table.inspect.plans()``).
+
+        Returns:
+            A row for each condition: ``where``, ``blocks_now`` and, estimated, ``blocks_then``, that are read; of the
+            sample, ``sampled`` blocks and those ``left``; ``reason`` and ``detail`` of the index's best vote; and the
+            same in each row, ``bytes`` and ``seconds`` of processor time that it would take of all blocks.
+
+        Raises:
+            DefinitionError: There is no such kind, or it refuses the columns or options.
+            WhereError: A condition is none.
+            InputError: No condition is given or known.
+            BuildError: The kind failed on every block.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://what-if", "id BIGINT", properties={"block_rows": 10})
+            >>> snapshot = table.append([{"id": number * 7 % 100} for number in range(100)])
+            >>> told = table.explain.what_if("bloom", ["id"], where=["id = 3"])
+            >>> told.select(["blocks_now", "blocks_then"]).to_pylist()
+            [{'blocks_now': 10, 'blocks_then': 1}]
+        """
+        return try_index(self.table, kind, columns, options or {}, where)
+
+    def suggest(self, queries: Sequence[str] = ()) -> pa.Table:
+        """Rank indexes by what they would leave out for queries: each is built in memory, on a sample of blocks.
+
+        All kinds that are installed are tried, with their default options, on what conditions compare.
+
+        Args:
+            queries: Conditions; by default those of late of this table in this process (``table.inspect.plans()``).
+
+        Returns:
+            A row for each index, the best first: ``kind``, ``columns``, ``source`` (who brings the kind), ``queries``
+            (how many conditions it could be asked about), ``blocks_now`` and ``blocks_then`` of these together,
+            ``bytes`` and ``seconds`` as for ``what_if``, and ``problem`` of a kind that refused.
+
+        Raises:
+            WhereError: A condition is none.
+            InputError: No condition is given or known.
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://suggest", "id BIGINT", properties={"block_rows": 10})
+            >>> snapshot = table.append([{"id": number * 7 % 100} for number in range(100)])
+            >>> table.explain.suggest(["id = 3"]).select(["kind", "columns", "blocks_then"]).to_pylist()[0]
+            {'kind': 'bloom', 'columns': ['id'], 'blocks_then': 1}
+        """
+        return suggest_for(self.table, queries)
+
+    def _metered(self) -> ExplainedTable:
+        """The table, as it counts its requests from now on."""
+        stored = self.table.stored
+        store = storage.meter_requests(stored.store)
+        counted = storage.StoredTable(store, stored.branch, stored.entry, stored.snapshot)
+        return replace(self.table, stored=counted)

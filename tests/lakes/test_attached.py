@@ -1,0 +1,101 @@
+"""Tables that Delta's and Iceberg's connectors write, attached: rows are what the connector reads, sync by sync."""
+
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import fuse_index as fuse
+from tests.lakes.tables import create_iceberg, place_of
+from tests.spark.foreign.sources import a_of
+
+
+def attached(home: Path, name: str) -> fuse.Table:
+    format_ = "delta" if name.startswith("delta.") else "iceberg"
+    options = {"shared_places": str(home)}
+    table = fuse.attach(place_of(home, name), home / f"attached-{uuid4().hex[:8]}", format_, options=options)
+    table.create_index("by_a", "bloom", ["a"])
+    return table
+
+
+def assert_same(spark: SparkSession, name: str, table: fuse.Table, *conditions: str) -> None:
+    """The rows are those that the connector reads, with indexes, and where a condition is true."""
+    for where in ("true", *conditions):
+        rows = spark.table(name).where(where).toArrow()
+        found = table.to_arrow(where) if where != "true" else table.to_arrow()
+        assert found.schema.names == rows.schema.names
+        order = [(found.schema.names[0], "ascending")]
+        assert found.sort_by(order).to_pylist() == rows.sort_by(order).to_pylist(), where
+
+
+STATEMENTS = [
+    "DELETE FROM {} WHERE id IN (3, 777, 1501)",
+    "UPDATE {} SET n = n + 1 WHERE id BETWEEN 100 AND 120",
+    """MERGE INTO {} t USING (SELECT id + 100 AS id FROM range(40)) s ON t.id = s.id
+    WHEN MATCHED AND s.id < 110 THEN DELETE WHEN MATCHED THEN UPDATE SET b = 'merged'""",
+    "DELETE FROM {} WHERE id < 200",  # all rows of a file
+]
+CONDITIONS = [f"a = '{a_of(777)}'", f"a = '{a_of(110)}'", f"a = '{a_of(130)}'", "n < 40", "b = 'merged'"]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_that_iceberg_deletes_where_they_are(spark: SparkSession, home: Path, version: int) -> None:
+    modes = {f"write.{each}.mode": "merge-on-read" for each in ("delete", "update", "merge")}
+    name = create_iceberg(spark, **modes, **{"format-version": str(version)})
+    table = attached(home, name)
+    assert_same(spark, name, table, *CONDITIONS)
+    for statement in STATEMENTS:
+        spark.sql(statement.format(name))
+        table.sync()
+        assert_same(spark, name, table, *CONDITIONS)
+    spark.sql(f"CALL ice.system.rewrite_position_delete_files('{name}')")
+    table.sync()
+    assert_same(spark, name, table, *CONDITIONS)
+    assert table.inspect.index("by_a")["blocks_indexed"] == table.snapshot.block_count
+
+
+def test_rows_that_equal_a_deleted_key(spark: SparkSession, home: Path) -> None:
+    name = create_iceberg(spark, **{"format-version": "2"})
+    table = attached(home, name)
+    spark.sql(f"INSERT INTO {name} VALUES (9000, NULL, NULL, 7), (9001, 'x', NULL, 7)")
+    delete_equal(spark, name, home, pa.table({"id": pa.array([5, 777, 9000])}))
+    spark.sql(f"INSERT INTO {name} VALUES (777, '{a_of(777)}', 'again', 7)")
+    for keys in (
+        pa.table({"a": pa.array([None, a_of(800)], pa.string()), "n": pa.array([7, 800 % 1000], pa.int32())}),
+        pa.table({"b": pa.array([None], pa.string())}),
+    ):
+        table.sync()
+        assert_same(spark, name, table, *CONDITIONS, f"a = '{a_of(800)}'", "b IS NULL")
+        delete_equal(spark, name, home, keys)
+    table.sync()
+    assert_same(spark, name, table, *CONDITIONS, f"a = '{a_of(800)}'", "b IS NULL")
+
+
+def delete_equal(spark: SparkSession, name: str, home: Path, keys: pa.Table) -> None:
+    """Commit a file of equality deletes, as Flink does and Spark's SQL cannot."""
+    jvm = spark.sparkContext._jvm
+    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    ids = [table.schema().findField(each).fieldId() for each in keys.column_names]
+    fields = [
+        each.with_metadata({b"PARQUET:field_id": str(number).encode()})
+        for each, number in zip(keys.schema, ids, strict=True)
+    ]
+    place = home / f"keys-{uuid4().hex[:8]}.parquet"
+    pq.write_table(keys.cast(pa.schema(fields)), place)
+    numbers = spark.sparkContext._gateway.new_array(jvm.int, len(ids))
+    for position, number in enumerate(ids):
+        numbers[position] = number
+    built = (
+        jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(table.spec())
+        .ofEqualityDeletes(numbers)
+        .withPath(f"file:{place}")
+        .withFormat("PARQUET")
+        .withFileSizeInBytes(place.stat().st_size)
+        .withRecordCount(len(keys))
+        .build()
+    )
+    table.newRowDelta().addDeletes(built).commit()
+    spark.sql(f"REFRESH TABLE {name}")

@@ -1,0 +1,51 @@
+"""Tables of Delta and Iceberg that live while indexes of them grow old: any query has the rows that it has without."""
+
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.effort import effort
+from tests.lakes.lives import Life
+from tests.lakes.tables import use_index
+from tests.lakes.test_typed import create
+from tests.spark.foreign import typed
+from tests.spark.foreign.ways import Ways, conf
+
+SETTINGS = {
+    "spark.sql.adaptive.enabled": ["true", "true", "false"],
+    "spark.sql.autoBroadcastJoinThreshold": ["10485760", "-1", "20000"],
+    "spark.sql.session.timeZone": ["UTC", "Asia/Kathmandu"],
+    "spark.sql.exchange.reuse": ["true", "false"],
+}
+
+
+def properties(format_: str, chosen: random.Random) -> dict[str, str]:
+    if format_ == "delta":
+        yes = {name: chosen.choice(["true", "false"]) for name in ("enableDeletionVectors", "enableRowTracking")}
+        mode = chosen.choice(["name", "id", "none"])
+        told = {**yes, "columnMapping.mode": mode, "enableTypeWidening": "true"}
+        return {f"delta.{name}": value for name, value in told.items()}
+    mode = chosen.choice(["merge-on-read", "copy-on-write"])
+    modes = {f"write.{statement}.mode": mode for statement in ("delete", "update", "merge")}
+    return {**modes, "format-version": chosen.choice(["2", "3"]), "write.distribution-mode": "none"}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(effort(1)))
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_a_life(ways: Ways, spark: SparkSession, home: Path, format_: str, seed: int) -> None:
+    chosen = random.Random(f"{format_} {seed}")
+    name = create(spark, home, format_, properties(format_, chosen))
+    table, life = use_index(spark, home, name, *typed.INDEXED), Life(spark, name, chosen)
+    left_out = 0
+    for _ in range(10):
+        life.step()
+        if chosen.random() < 0.2:
+            table.sync()
+        for _ in range(6):
+            query = life.query()
+            with conf(spark, **{key: chosen.choice(values) for key, values in SETTINGS.items()}):
+                left_out += sum(use.left_out for use in ways.same(query))
+    assert left_out > 60

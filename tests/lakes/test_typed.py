@@ -1,0 +1,38 @@
+"""Columns of many types in Delta and Iceberg: NaN, -0.0, old days, clocks, padding, collations, wide literals."""
+
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.effort import effort
+from tests.lakes.tables import SMALL_ROW_GROUPS, use_index
+from tests.spark.foreign import typed
+from tests.spark.foreign.ways import Ways, same_on_typed_conditions
+
+
+def create(spark: SparkSession, home: Path, format_: str, properties: dict[str, str]) -> str:
+    """A table of the rows of ``typed``; its name in queries."""
+    columns = typed.COLUMNS if format_ == "delta" else typed.WITHOUT_ODD_TYPES
+    listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+    told = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+    name = f"delta.`{home}/delta-{uuid4().hex[:8]}`" if format_ == "delta" else f"ice.db.t{uuid4().hex[:8]}"
+    spark.sql(f"CREATE TABLE {name} ({listed}) USING {format_} TBLPROPERTIES ({told})")
+    for number in range(typed.FILES):
+        spark.sql(f"INSERT INTO {name} {typed.rows_sql(number * typed.ROWS, (number + 1) * typed.ROWS)}")
+    return name
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_conditions_on_columns_of_many_types(ways: Ways, spark: SparkSession, home: Path, format_: str) -> None:
+    properties = {"delta.columnMapping.mode": "name"} if format_ == "delta" else SMALL_ROW_GROUPS
+    name = create(spark, home, format_, properties)
+    use_index(spark, home, name, *typed.INDEXED)
+
+    told = same_on_typed_conditions(ways, name, 4, effort(20))
+
+    assert (
+        sum(use.left_out for use in told) > effort(20) // 5
+    )  # of the files that their own statistics did not leave out
+    assert not any(use.unknown or use.problem for use in told)

@@ -1,0 +1,121 @@
+"""Statements of Spark are explained without being run, and read what their accounts name: other blocks may be gone."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import fuse_index as fuse
+from fuse_index import spark as fuse_spark
+from fuse_index.pruning.explanation import Explanation
+from fuse_index.reasons import Reason
+from fuse_index.spark.explanations import explain_query
+from tests.spark.executed import job_count
+
+SOURCE = "(SELECT * FROM VALUES (17, 'a'), (41, 'b'), (99, 'c') AS v(id, name)) AS s"
+STATEMENTS = {
+    "delete": ("DELETE FROM $T WHERE id IN (17, 41)", {1, 4}),
+    "delete of blocks": ("DELETE FROM $T WHERE id >= 25", {2}),
+    "delete by Spark": ("DELETE FROM $T WHERE id IN (17, 41) AND length(repeat(name, CAST(n + 1 AS INT))) > 0", {1, 4}),
+    "update": ("UPDATE $T SET n = n + 1 WHERE id BETWEEN 8 AND 12", {0, 1}),
+    "merge": (
+        f"MERGE INTO $T AS t USING {SOURCE} ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name "
+        f"WHEN NOT MATCHED THEN INSERT (id, name, n) VALUES (s.id, s.name, 0)",
+        {1, 4},
+    ),
+}
+
+
+def make_table(path: Path, **properties: object) -> fuse.Table:
+    table = fuse.create_table(
+        path / "t", "id BIGINT, name STRING, n INT", ["id"], {"block_rows": 10, "zone_rows": 5, **properties}
+    )
+    table.append([{"id": number, "name": f"n{number % 7}", "n": number % 5} for number in range(60)])
+    return table
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_statement_reads_the_blocks_of_its_account(sql_spark: SparkSession, tmp_path: Path, name: str) -> None:
+    text, read = STATEMENTS[name]
+    table = make_table(tmp_path, delete_mode="merge-on-read" if name == "update" else "copy-on-write")
+    statement = text.replace("$T", f"fuse.`{tmp_path}/t`")
+    jobs = job_count(sql_spark)
+
+    told = explain_query(sql_spark, statement)
+
+    assert (job_count(sql_spark), table.refresh().version) == (jobs, 2)
+    assert isinstance(told, Explanation)
+    assert told.statement is not None
+    assert (told.blocks.kept, told.statement.operation) == (len(read), text.split()[0].lower())
+    for number, file in enumerate(table.inspect.blocks().column("block").to_pylist()):
+        if number not in read:
+            (tmp_path / "t" / "_b" / f"{file}.parquet").unlink()
+    sql_spark.sql(statement).collect()
+    assert table.refresh().version == 3
+
+
+def test_keys_of_a_source_that_is_read_are_told_as_awaited(sql_spark: SparkSession, tmp_path: Path) -> None:
+    make_table(tmp_path)
+    place = f"fuse.`{tmp_path}/t`"
+
+    told = explain_query(
+        sql_spark,
+        f"MERGE INTO {place} AS t USING (SELECT id + 1 AS id FROM range(5)) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    )
+
+    assert isinstance(told, Explanation)
+    assert [vote.added for vote in told.votes if vote.reason is Reason.KEYS_AWAITED][-1]
+
+
+def test_conditions_that_spark_added_are_marked(sql_spark: SparkSession, tmp_path: Path) -> None:
+    make_table(tmp_path)
+    place = f"fuse.`{tmp_path}/t`"
+
+    told = fuse_spark.explain(sql_spark.sql(f"SELECT count(name) FROM {place} WHERE id = 17 AND n IS NOT NULL"))
+
+    assert isinstance(told, Explanation)
+    assert {vote.leaf: vote.added for vote in told.votes if vote.leaf.startswith(("id", "n "))} == {
+        "id IS NOT NULL": True,
+        "id = 17": False,
+        "n IS NOT NULL": False,
+    }
+
+
+def test_spark_s_own_explain_names_the_table_and_no_class(sql_spark: SparkSession, tmp_path: Path) -> None:
+    make_table(tmp_path)
+
+    text = sql_spark.sql(f"EXPLAIN UPDATE fuse.`{tmp_path}/t` SET n = 0 WHERE id = 3").collect()[0][0]
+
+    assert "fuse_index.spark.java" not in text
+    assert f"fuse update {tmp_path}/t" in text
+
+
+def test_a_session_switches_indexes_off(sql_spark: SparkSession, tmp_path: Path) -> None:
+    make_table(tmp_path)
+    query = f"SELECT * FROM fuse.`{tmp_path}/t` WHERE id = 17"
+    sql_spark.conf.set("spark.fuse.index.off", "kind:min_max")
+    try:
+        told = fuse_spark.explain(sql_spark.sql(query))
+        rows = sql_spark.sql(query).collect()
+    finally:
+        sql_spark.conf.unset("spark.fuse.index.off")
+
+    assert isinstance(told, Explanation)
+    assert (told.blocks.kept, len(rows)) == (6, 1)
+    assert "switched off by the setting spark.fuse.index.off" in {vote.detail for vote in told.votes}
+    assert fuse_spark.explain(sql_spark.sql(query)).blocks.kept == 1  # type: ignore[union-attr]
+
+
+def test_indexes_are_tried_by_calls(sql_spark: SparkSession, tmp_path: Path) -> None:
+    make_table(tmp_path)
+
+    tried = sql_spark.sql(
+        f"CALL fuse.system.what_if(table => '{tmp_path}/t', kind => 'bloom', columns => array('name'), "
+        f"where => array(\"name = 'nowhere'\"))"
+    ).collect()
+    suggested = sql_spark.sql(
+        f"CALL fuse.system.suggest_for(table => '{tmp_path}/t', queries => array(\"name = 'nowhere'\"))"
+    ).collect()
+
+    assert len(tried) == 1
+    assert suggested[0]["kind"] == "bloom"

@@ -1,0 +1,56 @@
+"""What votes leave of a source tells Spark which side of a join to broadcast; its keys then reach the other index."""
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark.foreign.sources import FILES, MISSING, a_of, use_index, write_folder
+from tests.spark.foreign.ways import Ways, conf, uses
+
+X = a_of(777)
+
+
+@pytest.fixture(scope="module")
+def sources(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    home = tmp_path_factory.mktemp("sizes")
+    for name in ("left", "right"):
+        use_index(spark, write_folder(home / name), home / f"{name}-index", columns=("a", "b", "id"))
+    return f"parquet.`{home}/left`", f"parquet.`{home}/right`"
+
+
+def broadcasts(df: DataFrame) -> int:
+    """How many joins of the first plan are by broadcast."""
+    return str(df._jdf.queryExecution().sparkPlan().toString()).count("BroadcastHashJoin")
+
+
+def test_a_side_that_votes_leave_little_of_is_broadcast(ways: Ways, sources: tuple[str, str]) -> None:
+    left, right = sources
+    query = f"SELECT p.id, q.b FROM {left} p JOIN {right} q ON p.b = q.b WHERE p.a = '{X}'"
+    with conf(ways.spark, spark_sql_autoBroadcastJoinThreshold="12000"):
+        assert broadcasts(ways.spark.sql(query)) == 1
+        assert sorted(ways.left_out(query)) == [FILES - 1, FILES - 1]
+        with conf(ways.spark, spark_fuse_index_transparent="false"):
+            assert broadcasts(ways.spark.sql(query)) == 0
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_joins_of_many_sizes(ways: Ways, sources: tuple[str, str], adaptive: str) -> None:
+    left, right = sources
+    some = f"(SELECT * FROM {left} WHERE a IN ('{X}', '{a_of(1501)}', NULL))"
+    for threshold in ("-1", "12000", "24000", "10000000"):
+        with conf(ways.spark, spark_sql_autoBroadcastJoinThreshold=threshold, spark_sql_adaptive_enabled=adaptive):
+            for join in ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"):
+                columns = "count(*), sum(p.id)" + ("" if "SEMI" in join or "ANTI" in join else ", count(q.id)")
+                ways.same(f"SELECT {columns} FROM {right} p {join} {some} q ON p.id = q.id")
+                ways.same(f"SELECT {columns} FROM {some} p {join} {right} q ON p.id = q.id + 1")
+            ways.same(f"SELECT count(*) FROM {some} p JOIN {right} q USING (id) JOIN {left} r USING (id) WHERE r.n > 3")
+            ways.same(f"SELECT count(*) FROM {right} WHERE id IN (SELECT id FROM {left} WHERE a = '{MISSING}')")
+
+
+def test_what_is_not_known_counts_as_it_is(ways: Ways, sources: tuple[str, str]) -> None:
+    left, right = sources
+    query = f"SELECT p.id FROM {left} p JOIN {right} q ON p.id = q.id WHERE p.n < 990 AND q.n < 990"
+    with conf(ways.spark, spark_sql_autoBroadcastJoinThreshold="12000"):
+        df = ways.spark.sql(query)
+        assert broadcasts(df) == 0
+        df.collect()
+        assert [use.left_out for use in uses(df)] == [0, 0]
