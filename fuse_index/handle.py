@@ -50,7 +50,12 @@ class TableHandle:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot this handle reads."""
+        """The snapshot this handle reads.
+
+        Example:
+            >>> fuse.create_table("memory://table-snapshot", "id BIGINT").snapshot.operation
+            'create'
+        """
         return self.stored.snapshot
 
     @property
@@ -60,7 +65,12 @@ class TableHandle:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the snapshot, as an Arrow schema without metadata of ours."""
+        """The columns of the snapshot, as an Arrow schema without metadata of ours.
+
+        Example:
+            >>> fuse.create_table("memory://table-schema", "id BIGINT, name STRING").schema.names
+            ['id', 'name']
+        """
         return self.snapshot.schema.arrow
 
     def refresh(self) -> Self:

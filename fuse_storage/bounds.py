@@ -6,6 +6,7 @@ In: Arrow arrays, text and bytes. Out: the least and the greatest value, and bou
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -49,9 +50,9 @@ def truncate_bounds(bounds: pa.Array, upper: bool) -> tuple[pa.Array, pa.Boolean
     A cut bound stays a bound: a lower one becomes less, an upper one greater, or null where nothing short is.
     Text is cut between characters. What is not UTF-8, though of type string, is cut where it stops being so.
     """
-    flags = np.zeros(len(bounds), bool)
     if not is_text_or_binary(bounds.type) or _are_short(bounds):
-        return bounds, pa.array(flags)
+        return bounds, _whole_bound() if len(bounds) == 1 else pa.array(np.zeros(len(bounds), bool))
+    flags = np.zeros(len(bounds), bool)
     text = is_.is_string(bounds.type)
     shorten: Callable[[bytes], bytes | None] = truncate_bytes_up if upper else truncate_bytes_down
     if text:
@@ -61,6 +62,12 @@ def truncate_bounds(bounds: pa.Array, upper: bool) -> tuple[pa.Array, pa.Boolean
         if value is not None and (len(value) > MAX_BOUND_BYTES or (text and not _is_utf8(value))):
             values[index], flags[index] = shorten(value), True
     return pa.array(values, pa.binary()).cast(bounds.type), pa.array(flags)
+
+
+@cache
+def _whole_bound() -> pa.BooleanArray:
+    """The flag of a bound that was not cut: one for all, as wide tables have thousands."""
+    return pa.array([False])
 
 
 def _are_short(bounds: pa.Array) -> bool:

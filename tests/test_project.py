@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import fuse_index
+from tests.processor_time import spent
 from tests.spark import class_archive
 
 ROOT = Path(__file__).parents[1]
@@ -217,3 +218,11 @@ def test_a_failure_is_shown_when_it_happens_and_again_at_the_end(tmp_path):
     assert before.splitlines()[:2] == ["F", f"{' call of test_two.py::test_first ':_^80}"]
     assert "assert 1 == 2" in before
     assert "assert 1 == 2" in after
+
+
+def test_what_a_command_of_a_test_takes_of_the_processor_counts():
+    before = spent()
+
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
+
+    assert spent() - before > 0.25

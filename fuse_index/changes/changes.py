@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from fuse_index.changes.row_diff import ChangedBlocks, UpdatePairs, without_prei
 from fuse_index.errors import InputError
 from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.expressions.to_sql import predicate_sql
-from fuse_index.handle import TableHandle, resolve_column_names, resolve_predicate
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import plan_scan
@@ -37,65 +35,6 @@ if TYPE_CHECKING:
 
 _ROWS_COMPARED_PER_COMMIT = 50_000
 """Rows that are compared in about the time that it takes to look at one commit in between."""
-
-
-class ChangesMixin(TableHandle):
-    """The part of ``fuse_index.Table`` that says which rows changed."""
-
-    def changes(
-        self,
-        since: str | int | datetime,
-        until: str | int | datetime | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | Predicate | None = None,
-        key: Sequence[str] | None = None,
-        preimages: bool = True,
-    ) -> Changes:
-        """Find the rows inserted and deleted since a snapshot, up to a later one.
-
-        Changes are net: rows that were copied, or came and went, are none.
-
-        Args:
-            since: A snapshot id, a tag or a time.
-            until: A later one; by default the snapshot of this handle.
-            columns: Columns of the later snapshot; by default all.
-            where: Only of the rows on which it is true, so that a row that comes to match is inserted.
-            key: The columns that identify a row: what was deleted and inserted under one key is a pair of
-                ``update_preimage`` and ``update_postimage``. By default the table's own (see ``key_by``); [] for no
-                pairs.
-            preimages: False, for tables with a primary key, looks nothing up: of each key that was put or deleted the
-                last row is an ``update_postimage``, equal to the one before or not, or a ``delete`` that has the key,
-                and NULL elsewhere. So there is no ``where``, and no other ``key``.
-
-        Returns:
-            The changes, which are read when asked for: the columns, and ``_change_type``, ``insert`` or ``delete`` or
-            as above.
-
-        Raises:
-            NotFound: A snapshot was never there, or was collected.
-            InvalidArgument: The one snapshot did not lead to the other.
-            SchemaError: A column is unknown, or rows of then do not fit the columns of now.
-            InputError: A key cannot be one, or what is asked for without preimages.
-            WhereError: The condition is none.
-            OpaqueError: Only Spark can evaluate the condition.
-            StorageError: The store fails.
-
-        Example:
-            >>> table = fuse.create_table("memory://changes", "id BIGINT")
-            >>> empty = table.snapshot
-            >>> snapshot = table.append([{"id": 1}])
-            >>> table.changes(empty.id).to_arrow().to_pylist()
-            [{'id': 1, '_change_type': 'insert'}]
-        """
-        self.snapshot.check_rows()
-        before, after = self._stored_at(since), self.stored if until is None else self._stored_at(until)
-        check_is_ancestor(before, after)
-        later = after.snapshot
-        names = tuple(later.schema.names) if columns is None else resolve_column_names(columns, later, self.context)
-        key_names = later.key if key is None else resolve_column_names(key, later, self.context)
-        predicate = resolve_predicate(where, later, self.engine)
-        tail = self.with_tail
-        return Changes(before, after, after, names, key_names, predicate, self.engine, tail, preimages).validate()
 
 
 def check_is_ancestor(before: storage.StoredTable, after: storage.StoredTable) -> None:
@@ -174,7 +113,17 @@ class Changes(storage.Shown):
     def by_commit(self) -> ChangesByCommit:
         """Tell the changes of each commit instead of the net ones, with its number and time.
 
-        Raises SchemaError for columns of the names ``_commit_version`` and ``_commit_timestamp``.
+        Returns:
+            The changes of each commit, with the columns ``_commit_version`` and ``_commit_timestamp``.
+
+        Raises:
+            SchemaError: A column has one of these names.
+
+        Example:
+            >>> table = fuse.create_table("memory://changes-by-commit", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}])
+            >>> table.changes(1).by_commit().to_arrow().column("_commit_version").to_pylist()
+            [2]
         """
 
         def net_changes(before: storage.StoredTable, after: storage.StoredTable) -> Iterator[pa.RecordBatch]:
@@ -183,18 +132,72 @@ class Changes(storage.Shown):
         return ChangesByCommit(self.before, self.after, self.schema, net_changes, self.with_tail).validate()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield what was deleted, block after block, then what came, with updated rows next to what they were."""
+        """Yield what was deleted, block after block, then what came, with updated rows next to what they were.
+
+        Yields:
+            Batches that are not empty, with the column ``_change_type``.
+
+        Raises:
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://changes-batches", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> [batch.num_rows for batch in table.changes(1).to_batches()]
+            [2]
+        """
         for rows in self._tables():
             yield from (batch for batch in rows.cast(self.schema).to_batches() if len(batch))
 
     def to_arrow(self) -> pa.Table:
+        """Read the changes into one table.
+
+        Returns:
+            The rows that ``to_batches`` gives.
+
+        Raises:
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://changes-arrow", "id BIGINT", key=["id"])
+            >>> snapshot = table.append([{"id": 1}])
+            >>> table.changes(1).to_arrow().to_pylist()
+            [{'id': 1, '_change_type': 'insert'}]
+        """
         return pa.Table.from_batches(list(self.to_batches()), self.schema)
 
     def to_pandas(self) -> pandas.DataFrame:
+        """Read the changes into a DataFrame of pandas.
+
+        Returns:
+            The rows that ``to_batches`` gives.
+
+        Raises:
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://changes-pandas", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}])
+            >>> len(table.changes(1).to_pandas())
+            1
+        """
         return self.to_arrow().to_pandas()
 
     def count(self) -> int:
-        """Count the rows that ``to_batches`` gives; a pair counts twice."""
+        """Count the rows that ``to_batches`` gives; a pair counts twice.
+
+        Returns:
+            Their number.
+
+        Raises:
+            StorageError: The store fails.
+
+        Example:
+            >>> table = fuse.create_table("memory://changes-count", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}, {"id": 2}])
+            >>> table.changes(1).count()
+            2
+        """
         return sum(rows.num_rows for rows in self._tables())
 
     def _tables(self) -> Iterator[pa.Table]:

@@ -100,7 +100,13 @@ class ClusteringReport(storage.Shown):
         return values[0] if self.method == "linear" else sum(values) / len(values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe everything but the pictures, in plain values as JSON has them."""
+        """Describe everything but the pictures, in plain values as JSON has them.
+
+        Example:
+            >>> table = fuse.create_table("memory://clustering-dict", "id BIGINT", ["id"])
+            >>> table.inspect.clustering().to_dict()["blocks"]
+            0
+        """
         totals = {"blocks": self.blocks, "average_overlaps": self.average_overlaps, "average_depth": self.average_depth}
         description = {
             "cluster_by": list(self.cluster_by),
@@ -111,11 +117,23 @@ class ClusteringReport(storage.Shown):
         return description | {"orders": self.to_arrow().to_pylist()}
 
     def to_arrow(self) -> pa.Table:
-        """Make a table of one row per order; see ``CLUSTERING_SCHEMA``."""
+        """Make a table of one row per order; see ``CLUSTERING_SCHEMA``.
+
+        Example:
+            >>> table = fuse.create_table("memory://clustering-arrow", "id BIGINT", ["id"])
+            >>> table.inspect.clustering().to_arrow().num_rows
+            1
+        """
         return pa.Table.from_pylist([_row(order, self.method) for order in self.orders], CLUSTERING_SCHEMA)
 
     def to_svg(self) -> str:
-        """Draw the depth along each order, and how many blocks are how deep."""
+        """Draw the depth along each order, and how many blocks are how deep.
+
+        Example:
+            >>> table = fuse.create_table("memory://clustering-svg", "id BIGINT", ["id"])
+            >>> table.inspect.clustering().to_svg()[:4]
+            '<svg'
+        """
         title = (
             f"Overlaps by {', '.join(self.cluster_by)} ({self.method}), {self.blocks:,} blocks, average depth "
             f"{self.average_depth:.2f}"

@@ -28,36 +28,10 @@ from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.indexes.sandbox import describe_error
 from fuse_index.predicate import Column, Context
 from fuse_index.reasons import Reason
+from fuse_index.signals.build_failures import BUILD_FAILURES
 from fuse_index.signals.events import IndexFailed
 from fuse_index.signals.listeners import emit
 from fuse_storage import Pack, Sidecar, Snapshot
-
-
-class BuildFailures:
-    """What kinds failed at of late in this process, by the keys of definitions: why an index lacks blocks."""
-
-    MAX = 1_000
-
-    def __init__(self) -> None:
-        self._said: dict[str, str] = {}
-
-    def note(self, key: str, failure: str) -> None:
-        """Remember what an index failed at."""
-        if len(self._said) >= self.MAX:
-            self._said.clear()
-        self._said[key] = failure
-
-    def forget(self, key: str) -> None:
-        """Forget it, since a block was indexed."""
-        self._said.pop(key, None)
-
-    def find(self, key: str) -> str | None:
-        """What an index failed at, if it did."""
-        return self._said.get(key)
-
-
-BUILD_FAILURES = BuildFailures()
-"""Those of this process."""
 
 
 @dataclass(frozen=True)

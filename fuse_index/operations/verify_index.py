@@ -42,10 +42,8 @@ from fuse_index.pruning.nulls import (
 from fuse_index.pruning.readable import null_where_unusable, readable_blocks, usable_roll_ups
 from fuse_storage import BlockFrame, CachedStore, PackSlice, Shown, SidecarRows, StorageError, StoredTable, unpack_mask
 
-_KIND_TIMEOUT_SECONDS = 30.0
-"""How long a kind may take for one vote."""
-_READ_CHUNK_BYTES = 8 << 20
-"""Bytes of a pack that are read at once."""
+_KIND_TIMEOUT_SECONDS, _READ_CHUNK_BYTES = 30.0, 8 << 20
+"""How long a kind may take for one vote, and how many bytes of a pack are read at once."""
 
 _TruthBits = npt.NDArray[np.uint8]
 _Offsets = npt.NDArray[np.int64]

@@ -6,7 +6,7 @@ One value for every reader: text, a dict for programs, a rich table for terminal
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +17,9 @@ from fuse_index.display.plan_card import plan_card
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.account.stages import NO_STAGES, Stages
-from fuse_index.pruning.account.uses import SearchUse, StatementUse
+from fuse_index.pruning.account.uses import SearchUse, SourceUse, StatementUse, TailUse, tail_use
 from fuse_index.reasons import FAULTS, Reason
-from fuse_storage import BlockFrame, StoredTable, tail_keys
+from fuse_storage import BlockFrame, StoredTable
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -68,61 +68,6 @@ class Vote:
             "reason": self.reason.value,
             "detail": self.detail,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class TailUse:
-    """The hot commits that are in no segment, their blocks and rows, and how many blocks have to be read.
-
-    With a primary key also how many ``keys`` they put or delete, and how many blocks of the base they
-    hide rows of (``touched``); None without.
-    """
-
-    commits: int
-    blocks: int
-    rows: int
-    kept: int
-    keys: int | None = None
-    touched: int | None = None
-
-    def to_dict(self) -> dict[str, int]:
-        return {name: count for name, count in asdict(self).items() if count is not None}
-
-    def __str__(self) -> str:
-        text = f"{self.kept:,} of {self.blocks:,} blocks of {self.commits:,} hot commits to read"
-        if self.keys is None:
-            return text
-        return f"{text}; {self.keys:,} keys, which hide rows of {self.touched:,} tiered blocks"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceUse:
-    """What votes left out of a scan by the source's own connector, which decides on files, versions and deleted rows.
-
-    ``files``: how many it was about to read; ``left_out``: of them, no row can match; ``unknown``: of them, no index
-    knows; ``in_part``: some row groups of them were left out. ``problem``: why every file was read; else empty.
-    ``release``: of the connector, where it is none of those that were tested; else empty.
-    """
-
-    connector: str
-    files: int = 0
-    left_out: int = 0
-    unknown: int = 0
-    in_part: int = 0
-    problem: str = ""
-    release: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def __str__(self) -> str:
-        connector = f"{self.connector} {self.release} (not tested)" if self.release else self.connector
-        if self.problem:
-            return f"{connector} reads every file: {self.problem}"
-        text = f"{connector} reads {self.files - self.left_out:,} of {self.files:,} files"
-        if self.in_part:
-            text += f", {self.in_part:,} in part"
-        return f"{text}; the index does not know {self.unknown:,} of these: refresh it" if self.unknown else text
 
 
 @dataclass(frozen=True)
@@ -294,12 +239,3 @@ def explain_plan(
         table=table.store.url,
         left_out=tuple((table.snapshot.source or {}).get("left_out") or ()),
     )
-
-
-def tail_use(table: StoredTable, blocks: BlockFrame) -> TailUse | None:
-    """How much of the tail is among the blocks to read; None where the table has no tail."""
-    if (tail := table.snapshot.tail) is None:
-        return None
-    segments = table.segments()
-    kept = int((blocks.ordinals >= segments.base_block_count).sum())
-    return TailUse(tail.commits, tail.blocks, tail.rows, kept, *(tail_keys(segments) or ()))

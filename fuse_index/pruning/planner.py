@@ -180,9 +180,8 @@ def full_scan_plan(
     trace = PruningTrace()
     if predicate is not None:
         trace.note_disabled(predicate)
-    explanation = replace(
-        explain_plan(table, len(table.segments()), blocks, zones, rows, trace.to_votes()), predicate=predicate
-    )
+    told = explain_plan(table, len(table.segments()), blocks, zones, rows, trace.to_votes())
+    explanation = replace(told, predicate=predicate)
     return ScanPlan(table, predicate, context, blocks, zones, always, rows, explanation)
 
 
@@ -230,10 +229,8 @@ class _Planner:
     def _columns(self) -> set[int]:
         """Ids of the plain columns that the predicate names: their statistics are read along with the blocks."""
         schema = self.table.snapshot.schema
-        named = (
-            column for subject in self.probes.by_leaf for term in leaf_terms(subject) for column in columns_of(term)
-        )
-        return {schema.find(column.path).id for column in named}
+        terms = (term for subject in self.probes.by_leaf for term in leaf_terms(subject))
+        return {schema.find(column.path).id for term in terms for column in columns_of(term)}
 
     def _probe_metadata(self, level: LevelProbe, tally: Tally) -> None:
         """All votes of one level that need no payload."""
@@ -275,8 +272,8 @@ class _Planner:
 
     def _finish(self, context: Context, blocks: BlockFrame, ballot: Ballot) -> ScanPlan[BlockFrame]:
         for zone, votes in ballot.rows.items():
-            if len(votes) != blocks.zone_rows[zone]:
-                raise ValueError(f"{len(votes)} votes on rows of zone {zone}, which has {blocks.zone_rows[zone]}")
+            if len(votes) != (count := blocks.zone_rows[zone]):
+                raise ValueError(f"{len(votes)} votes on rows of zone {zone}, which has {count}")
         matching = {zone: (votes & TRUE).view(np.bool_) for zone, votes in ballot.rows.items()}
         masks = {zone: rows for zone, rows in matching.items() if ballot.may_match[zone]}
         zones, rows = leave_out_deleted(blocks, ballot.may_match, masks)
@@ -292,9 +289,8 @@ class _Planner:
                 blocks, zones, always = blocks.take(chosen), zones[kept], always[kept]
         segments = len(np.unique(np.searchsorted(self.table.segments().block_offsets, blocks.ordinals, side="right")))
         self.trace.note_refusals(self.probes)
-        told = explain_plan(self.table, segments, blocks, zones, rows, self.trace.to_votes())
         explanation = replace(
-            told,
+            explain_plan(self.table, segments, blocks, zones, rows, self.trace.to_votes()),
             predicate=self.probes.predicate,
             seconds=perf_counter() - self.started,
             map=self.trace.block_map(self.table.segments().total_blocks, blocks, zones, rows),

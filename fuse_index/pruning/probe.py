@@ -18,7 +18,6 @@ from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.indexes.ballot import UNKNOWN, Ballot
 from fuse_index.indexes.block_batch import FrameBatch, UnitIndices
-from fuse_index.indexes.builder import BUILD_FAILURES
 from fuse_index.indexes.interface import Input, RollsUp, Votes
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Leaf, Opaque, Term
@@ -29,6 +28,7 @@ from fuse_index.pruning.nulls import NullPresence, complete_ballot, decided_by_e
 from fuse_index.pruning.readable import REFRESH, Note, null_where_unusable, usable_blocks, usable_roll_ups
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
+from fuse_index.signals.build_failures import BUILD_FAILURES
 from fuse_storage import (
     BlockFrame,
     ColumnStatistics,

@@ -39,9 +39,10 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.interface import Answers, Refusal
 from fuse_index.indexes.sandbox import PluginFailure
 from fuse_index.predicate import Column, Predicate, Term
+from fuse_index.pruning.account.uses import tail_use
 from fuse_index.pruning.calls.budget import CallBudget, budget_of, failure_reason
 from fuse_index.pruning.calls.switches import askable_definitions
-from fuse_index.pruning.explanation import Explanation, Totals, Vote, tail_use
+from fuse_index.pruning.explanation import Explanation, Totals, Vote
 from fuse_index.pruning.planner import PlanMask, ScanPlan, plan_scan
 from fuse_index.query.aggregate_sources import AggregateSource, IndexSource, SourceResult, StatisticsSource
 from fuse_index.query.scan import Scan

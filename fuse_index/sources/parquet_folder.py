@@ -42,6 +42,9 @@ class ParquetFolder:
     def location(self) -> str:
         return self.url
 
+    def has_moved(self, version: SourceVersionId | None) -> bool:
+        return True  # a folder is listed to know, and a sync does not more
+
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         if version is not None:
             raise InputError(f"to={version!r}: a folder has no versions; open the table at= one of its own snapshots")

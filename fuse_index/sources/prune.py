@@ -95,7 +95,7 @@ def _prune_delta(table: TableHandle, where: str | Predicate, source: Any) -> Any
 
 
 def _prune_iceberg(table: TableHandle, where: str | Predicate, source: Any) -> Any:
-    columns = columns_of_schema(source.update(selected_fields=("*",)).projection(), "the scan").columns
+    columns = columns_of_schema(source.update(selected_fields=("*",)).projection(), "the scan", True).columns
     tasks = list(source.plan_files())
     sizes = {normal_location(str(task.file.file_path)): task.file.file_size_in_bytes for task in tasks}
     left_out = _left_out(table, where, columns, sizes)

@@ -88,6 +88,10 @@ class Source(Protocol):
         """The folder in which its files and its log are, by which its readers know it. Raises StorageError."""
         ...
 
+    def has_moved(self, version: SourceVersionId | None) -> bool:
+        """Whether there may be another state than this one, asked by one request where the source's format allows."""
+        ...
+
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         """The newest state, or one that is asked for.
 

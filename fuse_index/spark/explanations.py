@@ -13,7 +13,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.errors import InputError
-from fuse_index.pruning.explanation import Explanation, SourceUse, Vote
+from fuse_index.pruning.account.uses import SourceUse
+from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.reasons import Reason
 from fuse_index.spark.accounts.statements import explain_condition, explain_rows, mark_added
 from fuse_index.spark.native.java_compiler import jvm_bridge
@@ -141,5 +142,7 @@ def _aggregate_votes(aggregate: dict[str, Any]) -> tuple[Vote, ...]:
 
 def _with_aggregate_votes(scan: Explanation, unanswered: Sequence[tuple[str | None, tuple[Vote, ...]]]) -> Explanation:
     """The explanation of a scan, with the votes of the aggregates over it that Spark evaluates, by their snapshots."""
-    votes = (vote for snapshot, votes in unanswered if snapshot in (scan.snapshot, None) for vote in votes)
-    return replace(scan, votes=tuple(dict.fromkeys((*scan.votes, *votes))))
+    votes = [vote for snapshot, votes in unanswered if snapshot in (scan.snapshot, None) for vote in votes]
+    known = {replace(vote, added=False) for vote in scan.votes}
+    others = (vote for vote in dict.fromkeys(votes) if replace(vote, added=False) not in known)
+    return replace(scan, votes=(*scan.votes, *others))

@@ -16,6 +16,7 @@ from fuse_index.predicate import Context
 from fuse_index.sources.formats import open_source
 from fuse_index.sources.sync import attach_source
 from fuse_index.table.arguments import check_arguments, table_key
+from fuse_index.table.sources import follow_source
 from fuse_index.table.table import Table
 from fuse_storage import NotFound, Recovery
 
@@ -87,6 +88,7 @@ def attach(
     *,
     columns: Sequence[str] | None = None,
     widen: bool = False,
+    max_age: str | None = None,
     votes_only: bool = False,
     options: Mapping[str, str] | None = None,
     host: Host | None = None,
@@ -103,6 +105,7 @@ def attach(
         properties: Of the new table.
         columns: The names of the columns that the table is to have; by default all that can be read.
         widen: Columns that are whole numbers in some files of a folder, and doubles in others, are doubles.
+        max_age: How old the table may be, such as ``"1m"``: who opens it later has it synced, if the source moved.
         votes_only: No row will be read through the table: its indexes say of files that the source's own readers are
             about to read which can hold no row of an answer. So it takes deleted rows, mapped columns and types that
             are refused otherwise.
@@ -130,6 +133,8 @@ def attach(
     """
     store = _store_at(url, options)
     place = open_source(format, str(source), options or {})
+    if max_age is not None:
+        properties = dict(properties or {}) | {"max_age_seconds": _seconds(max_age)}
     choice = storage.SourceChoice(None if columns is None else tuple(columns), widen)
     stored = attach_source(store, place, properties or {}, votes_only=votes_only, choice=choice)
     return Table(stored, host or Host.discover())
@@ -218,7 +223,16 @@ def open_table(
         raise NotFound(told) from missing
     pinned = at is not None or version is not None or not tail
     shown = stored if tail else stored.without_tail()
-    return Table(shown, host or Host.discover(), context or Context(), pinned, with_tail=tail)
+    table = Table(shown, host or Host.discover(), context or Context(), pinned, with_tail=tail)
+    follow_source(table)
+    return table
+
+
+def _seconds(max_age: str) -> float:
+    try:
+        return storage.parse_duration_text(max_age).total_seconds()
+    except ValueError as problem:
+        raise InputError(f"max_age={max_age!r} {problem}") from problem
 
 
 def _store_at(url: Any, options: Mapping[str, str] | None) -> storage.Store:

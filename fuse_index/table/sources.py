@@ -19,6 +19,7 @@ from fuse_storage import (
     CodedError,
     Conflict,
     InvalidArgument,
+    ReadOnlyStore,
     Snapshot,
     SourceVersion,
     TableUrl,
@@ -155,11 +156,8 @@ def refresh_if_due(table: SourcesMixin, unknown_files: int = 0, *, indexes: bool
     is_old = max_age is not None and (datetime.now(UTC) - table.snapshot.timestamp).total_seconds() >= max_age
     if not is_old and unknown_files < enough:
         return False
-    with _lock:
-        now, wait = monotonic(), _LEAST_SECONDS if unknown_files >= enough else float(max_age or 0)
-        if now - _asked.get(url, now - wait) < wait:
-            return False
-        _asked[url] = now
+    if not _may_ask(url, _LEAST_SECONDS if unknown_files >= enough else float(max_age or 0)):
+        return False
     try:
         return table.sync(indexes=indexes).added_files > 0
     except Conflict:
@@ -167,3 +165,55 @@ def refresh_if_due(table: SourcesMixin, unknown_files: int = 0, *, indexes: bool
     except CodedError as problem:
         _logger.warning("%s stays as it is, and knows no newer files: %s", url, problem)
         return False
+
+
+def follow_source(table: SourcesMixin) -> bool:
+    """Sync a table with its source where its property ``max_age_seconds`` says so, and the source moved on.
+
+    It is due where nobody in this process has asked the source for so long, and nobody has committed since. To know
+    whether it moved takes one request. Who cannot sync now, because the source fails or somebody else does it, reads
+    the table as it is, and a line of the log says so.
+
+    Args:
+        table: Any table; one that is attached, and in its newest state, may follow.
+
+    Returns:
+        Whether this call brought the table to another state of its source.
+
+    Example:
+        >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> pq.write_table(pa.table({"id": [1, 2]}), f"{folder}/one.parquet")
+        >>> places = {"shared_places": folder}
+        >>> table = fuse.attach(folder, "memory://follow", max_age="0.001s", options=places)
+        >>> pq.write_table(pa.table({"id": [3]}), f"{folder}/two.parquet")
+        >>> fuse.open_table("memory://follow", options=places).count()
+        3
+    """
+    snapshot, store = table.snapshot, table.stored.store
+    max_age = snapshot.properties.get("max_age_seconds")
+    is_fixed = table.pinned or isinstance(store, ReadOnlyStore) or snapshot.votes_only
+    if max_age is None or snapshot.source is None or is_fixed:
+        return False
+    version = SourceVersion.of(snapshot)
+    is_young = (datetime.now(UTC) - snapshot.timestamp).total_seconds() < max_age
+    if is_young or version.adopted or not _may_ask(store.url, float(max_age)):
+        return False
+    try:
+        source = open_source(version.format, version.url, dict(getattr(store, "options", None) or {}))
+        return source.has_moved(version.version) and table.sync().snapshot != snapshot.id
+    except Conflict:
+        return False
+    except CodedError as problem:
+        _logger.warning("%s stays as it is, and does not follow its source: %s", store.url, problem)
+        return False
+
+
+def _may_ask(url: str, wait: float) -> bool:
+    """Whether nobody in this process asked the source of the table for so many seconds; then this counts as asked."""
+    with _lock:
+        now = monotonic()
+        if url in _asked and now - _asked[url] < wait:
+            return False
+        _asked[url] = now
+        return True

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from fuse_index.after_commit import after_commit
-from fuse_index.changes.changes import ChangesMixin
+from fuse_index.changes.mixin import ChangesMixin
 from fuse_index.clustering.report import ClusteringMixin
 from fuse_index.errors import InputError
 from fuse_index.export.mixin import ExportMixin
@@ -71,12 +71,23 @@ class Table(
 
     @property
     def inspect(self) -> Inspect:
-        """What there is to see of the table's metadata: commits, blocks, columns, indexes, partitions and refs."""
+        """What there is to see of the table's metadata: commits, blocks, columns, indexes, partitions and refs.
+
+        Example:
+            >>> fuse.create_table("memory://table-inspect", "id BIGINT").inspect.columns().column("name").to_pylist()
+            ['id']
+        """
         return Inspect(self)
 
     @property
     def maintenance(self) -> Maintenance:
-        """Upkeep of the table: ``compact``, ``recluster``, ``tier``, ``vacuum``, and indexes kept and verified."""
+        """Upkeep of the table: ``compact``, ``recluster``, ``tier``, ``vacuum``, and indexes kept and verified.
+
+        Example:
+            >>> table = fuse.create_table("memory://table-maintenance", "id BIGINT")
+            >>> table.maintenance.compact().operation
+            'create'
+        """
         return Maintenance(self)
 
     if not TYPE_CHECKING:  # so that mypy knows what is no longer there

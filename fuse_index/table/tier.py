@@ -44,12 +44,26 @@ class TierMixin(TableHandle):
 
     @property
     def version(self) -> int:
-        """The number of this state of the branch: commits of all kinds are counted, hot ones too."""
+        """The number of this state of the branch: commits of all kinds are counted, hot ones too.
+
+        Example:
+            >>> table = fuse.create_table("memory://table-version", "id BIGINT")
+            >>> snapshot = table.append([{"id": 1}])
+            >>> table.version
+            2
+        """
         return self.snapshot.version
 
     @property
     def tail(self) -> Tail:
-        """What is not tiered yet of the state that this handle reads."""
+        """What is not tiered yet of the state that this handle reads.
+
+        Example:
+            >>> table = fuse.create_table("memory://table-tail", "id BIGINT", primary_key=["id"])
+            >>> snapshot = table.upsert([{"id": 1}])
+            >>> table.tail.rows
+            1
+        """
         if (found := self.snapshot.tail) is None:
             return Tail(0, 0, 0, 0, None, None)
         times = storage.tail_times(self.stored.store, self.snapshot)

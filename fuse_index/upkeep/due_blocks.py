@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from datetime import datetime
 
 import numpy as np
 
 from fuse_index.clustering.key import ClusterKey
+from fuse_index.expressions.traversal import columns_of, predicate_terms
 from fuse_index.indexes.builder import IndexBuilder
+from fuse_index.indexes.engine import Engine
+from fuse_index.indexes.registry import Host
 from fuse_index.operations.compact import CompactJob
 from fuse_index.operations.recluster import DEFAULT_STEP_BLOCKS, DEFAULT_STEP_BYTES, ReclusterJob
 from fuse_index.operations.unindexed import blocks_to_index
+from fuse_index.predicate import Predicate
+from fuse_index.pruning.planner import plan_scan
+from fuse_index.signals.listeners import unheard
+from fuse_index.signals.plans import recent_plans
 from fuse_index.upkeep.task import DueTask, Finder, UpkeepContext, total_bytes
 from fuse_storage import BlockFrame, StoredTable, id_time, stored_blocks
 
+MIN_PLANS = 8
+"""Plans of late of a table, from which on it is told where queries read."""
+MAX_CONDITIONS = 8
+"""Different conditions of these that are planned anew: some milliseconds each."""
 MIN_GROWTH = 4.0
 """Blocks are joined to one of so many times the rows of the largest: so a row is written again about five times while a
 table grows a thousandfold.
@@ -26,11 +37,38 @@ def compact_job(table: StoredTable, builders: tuple[IndexBuilder, ...] = ()) -> 
     return CompactJob(table, builders, MIN_GROWTH)
 
 
-def recluster_job(table: StoredTable, depth: int, builders: tuple[IndexBuilder, ...] = ()) -> ReclusterJob | None:
-    """Make the job of one step of reclustering; None for a table without a clustering key."""
+def recluster_job(
+    table: StoredTable, host: Host, depth: int, builders: tuple[IndexBuilder, ...] = ()
+) -> ReclusterJob | None:
+    """Make the job of one step of reclustering; None for a table without a clustering key.
+
+    It is about the blocks that queries of late read, where enough are known of this process, and else about all.
+    """
     key = ClusterKey.from_snapshot(table.snapshot)
-    limits = DEFAULT_STEP_BLOCKS, DEFAULT_STEP_BYTES, 1
-    return None if key is None else ReclusterJob(table, key, builders, depth, *limits)
+    if key is None:
+        return None
+    job = ReclusterJob(table, key, builders, depth, DEFAULT_STEP_BLOCKS, DEFAULT_STEP_BYTES, 1)
+    if (read := _blocks_of_late(table, host, {field.id for field in key.fields})) is not None:
+        job.sort_counts = {block_id: count for block_id, count in job.sort_counts.items() if block_id in read}
+    return job
+
+
+def _blocks_of_late(table: StoredTable, host: Host, key_ids: Set[int]) -> Set[str] | None:
+    """The blocks that conditions of late on the clustering key read of this state; None where too few are known."""
+    plans = recent_plans(table.store.url)
+    if len(plans) < MIN_PLANS:
+        return None
+    schema, on_key = table.snapshot.schema, list[Predicate]()
+    for condition in dict.fromkeys(plan.account.predicate for plan in reversed(plans)):
+        columns = {column for term in predicate_terms(condition) for column in columns_of(term)}
+        known = [each for each in columns if each.path[0] in schema.names]
+        if len(known) == len(columns) and key_ids & {schema.find(each.path).id for each in known}:
+            on_key.append(condition)
+    if not on_key:
+        return None
+    with unheard():
+        read = [plan_scan(table, each, Engine(host)).blocks.ids for each in on_key[:MAX_CONDITIONS]]
+    return frozenset().union(*read)
 
 
 def _due_compaction(context: UpkeepContext) -> Iterator[DueTask]:
@@ -57,7 +95,7 @@ def _due_reclustering(context: UpkeepContext) -> Iterator[DueTask]:
     table, limit = context.table, context.policy.target_depth
     if _is_attached(table) or context.is_of_no_use("recluster"):
         return
-    job = recluster_job(table, limit)
+    job = recluster_job(table, context.host, limit)
     if job is None:
         return
     for task in job.plan_tasks(1):

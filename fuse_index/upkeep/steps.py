@@ -82,7 +82,7 @@ def _compact(context: UpkeepContext, task: DueTask) -> Stepped:
 
 def _recluster(context: UpkeepContext, task: DueTask) -> Stepped:
     builders = index_builders(context.table.snapshot, context.host)
-    job = recluster_job(context.table, context.policy.target_depth, builders)
+    job = recluster_job(context.table, context.host, context.policy.target_depth, builders)
     return Stepped(context.table, gained=False) if job is None else _one_commit(job)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import fuse_storage as storage
 from fuse_index.indexes.registry import Host
 from fuse_index.predicate import Context
+from fuse_index.table.sources import follow_source
 from fuse_index.table.table import Table
 from fuse_storage import CatalogState, CatalogTable, Identifier, Namespace
 
@@ -67,7 +68,9 @@ class CatalogHandle:
     def _to_table(
         self, stored: storage.StoredTable, name: Identifier, pinned: bool = False, with_tail: bool = True
     ) -> Table:
-        return Table(stored, self.host, self.context, pinned, with_tail, storage.join_identifier(name))
+        table = Table(stored, self.host, self.context, pinned, with_tail, storage.join_identifier(name))
+        follow_source(table)
+        return table
 
 
 def tables_within(state: CatalogState, namespace: Identifier) -> list[CatalogTable]:

@@ -67,7 +67,7 @@ class ColumnMatch:
         """Raises SchemaError for columns that no table can have."""
         unread = () if snapshot.source is None else snapshot.source["unread"]
         match = cls(snapshot, frozenset(unread))
-        match._ids = iter(range(snapshot.last_column_id + 1, _MAX_COLUMN_ID))
+        match._ids = iter(range(max([snapshot.last_column_id, *_ids_of(columns)]) + 1, _MAX_COLUMN_ID))
         match.fields = match._match(columns, snapshot.schema.fields, "")
         check_names(match.fields)
         return match
@@ -127,6 +127,12 @@ class ColumnMatch:
         if self.snapshot.source is None or self.snapshot.source["version"] is None:
             return False
         return any(lower == name.lower() for names in self.snapshot.names.values() for name in names)
+
+
+def _ids_of(columns: Sequence[SourceColumn]) -> Iterator[int]:
+    for each in columns:
+        yield from [] if each.id is None else [each.id]
+        yield from _ids_of(each.children)
 
 
 def _kind(kind: pa.DataType) -> str:

@@ -28,6 +28,7 @@ from fuse_storage.metadata.segment import (
     BLOCK_SCHEMA,
     MAX_BLOCKS_PER_SEGMENT,
     StagedSegment,
+    block_columns,
     block_path,
     encode_list_row,
     segment_path,
@@ -226,9 +227,9 @@ class SegmentWriter:
         if not self._blocks:
             return
         segment_id, layouts = new_id(), [block.layout for block in self._blocks]
-        segment_id, layouts = new_id(), [block.layout for block in self._blocks]
         table = _block_table(self._blocks, self.schema, self.level)
-        segment = self._create(segment_path(segment_id), table)
+        # of one block, the list's row says as much as its own
+        segment = self._create(segment_path(segment_id), table if len(table) > 1 else block_columns(table))
         is_zoned = any(len(layout.zone_rows) > 1 for layout in layouts)  # else the rows of the blocks tell as much
         zones = self._create(zones_path(segment_id), _zone_table(layouts, self.schema)) if is_zoned else None
         for writer in self._writers:

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 import xxhash
 
 from fuse_storage.errors import Corrupt, InvalidArgument
@@ -44,6 +45,14 @@ def format_timestamp(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def encode_indented(members: Mapping[str, Any]) -> bytes:
+    """Write members as JSON that people read."""
+    try:
+        return orjson.dumps(members, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    except (orjson.JSONEncodeError, TypeError):  # it takes no number beyond 64 bits, and no half of a character
+        return json.dumps(members, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
 def is_iso_time(text: str) -> bool:
     """Tell whether a text is a time in ISO form, with or without a zone."""
     try:
@@ -62,7 +71,7 @@ def require_time_zone(time: datetime, text: str) -> datetime:
 
 def encode_checksummed_json(members: Mapping[str, Any]) -> bytes:
     """Write members as JSON, indented for people, with a checksum of all of them as the last one."""
-    return json.dumps({**members, "checksum": _checksum(members)}, indent=2, ensure_ascii=False).encode() + b"\n"
+    return encode_indented({**members, "checksum": _checksum(members)})
 
 
 def decode_checksummed_json(data: bytes, where: str, limit: int = MAX_REF_BYTES) -> dict[str, Any]:

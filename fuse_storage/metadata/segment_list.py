@@ -225,11 +225,19 @@ def _check_segment_rows(rows: pa.Table) -> None:
 
 
 def segment_files(rows: pa.Table) -> list[metadata_table.MetadataFile]:
-    """The segment files that rows of a list refer to."""
+    """The segment files that rows of a list refer to.
+
+    Of a segment of one block the list says all that there is to say of the block's statistics: its file may lack them.
+    """
     columns = (rows.column(name).to_pylist() for name in ("id", "length", "hash", "block_count"))
     return [
-        metadata_table.MetadataFile(FileRef(segment_path(segment_id), length, digest), count, check_block_rows)
-        for segment_id, length, digest, count in zip(*columns, strict=True)
+        metadata_table.MetadataFile(
+            FileRef(segment_path(segment_id), length, digest),
+            count,
+            check_block_rows,
+            beside=(rows, row) if count == 1 else None,
+        )
+        for row, (segment_id, length, digest, count) in enumerate(zip(*columns, strict=True))
     ]
 
 

@@ -7,7 +7,6 @@ know makes the table read-only. Knows segments only as a reference to the list o
 from __future__ import annotations
 
 import builtins
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,7 +17,7 @@ import pyarrow as pa
 
 from fuse_storage.card import Shown
 from fuse_storage.errors import Advice, FormatError, ReadOnly, VotesOnly
-from fuse_storage.metadata.encoding import format_timestamp
+from fuse_storage.metadata.encoding import encode_indented, format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.refs import Branch, RefEntry
 from fuse_storage.metadata.segment import TailTotals
@@ -211,7 +210,7 @@ class Snapshot(Shown):
         }
         if self.has_chain:
             members |= {"version": self.version, "hot": self.hot_commits, "tail": self.tail and self.tail.to_json()}
-        return json.dumps(members, indent=2, ensure_ascii=False).encode() + b"\n"
+        return encode_indented(members)
 
     @staticmethod
     def decode(data: builtins.bytes, where: str) -> Snapshot:

@@ -39,6 +39,8 @@ _SAMPLED_RUNS = 4
 _SAMPLED_BYTES = 1 << 20
 _MIN_SAMPLED_ROWS = 1_024
 """Columns of fewer rows are written with zstd, untried: trials would take longer than the column."""
+_MAX_PLAIN_BYTES = 128
+"""Columns of no more bytes, as sixteen numbers have, are not compressed: setting up a codec takes longer than that."""
 
 _DELTA_GAIN, _LZ4_GAIN, _ZSTD_GAIN = 0.75, 0.9, 0.75
 """The share of the bytes of the best faster form, up to which a form is worth its time."""
@@ -68,6 +70,8 @@ def choose_encoding(
     >>> choose_encoding(pa.array([f"user {n % 8191}" for n in range(10_000)]), False, "auto", 1)
     ColumnEncoding(codec='zstd', encoding=None)
     """
+    if compression == AUTO_COMPRESSION and values.nbytes <= _MAX_PLAIN_BYTES:
+        return ColumnEncoding(UNCOMPRESSED)
     sample = _sample(values)
     if len(sample) < _MIN_SAMPLED_ROWS or sample.null_count == len(sample):
         return ColumnEncoding(ZSTD if compression == AUTO_COMPRESSION else compression)

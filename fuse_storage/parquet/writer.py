@@ -207,7 +207,7 @@ def _encode_parquet(
         data_page_version="1.0",  # what every reader of Spark 4 reads fastest
         max_rows_per_page=options.page_rows,
         write_batch_size=min(options.page_rows, _ROWS_PER_PAGE_CHECK),
-        compression={path: ARROW_CODECS[chosen.codec] for path, chosen in encodings.items()},
+        compression=_arrow_codecs(encodings),
         compression_level={
             path: options.compression_level for path, chosen in encodings.items() if chosen.codec == ZSTD
         },
@@ -223,6 +223,14 @@ def _encode_parquet(
         for start, end in pairwise(zones.tolist()):
             writer.write_table(stored.slice(start, end - start), row_group_size=end - start)
     return sink.getvalue()
+
+
+def _arrow_codecs(encodings: Mapping[str, ColumnEncoding]) -> str | dict[str, str]:
+    """The codec of each column by its path: one for all where that is so, which Arrow takes in a tenth of the time."""
+    codecs = {chosen.codec for chosen in encodings.values()}
+    if len(codecs) == 1:
+        return ARROW_CODECS[codecs.pop()]
+    return {path: ARROW_CODECS[chosen.codec] for path, chosen in encodings.items()}
 
 
 def _fill_required_fields(table: pa.Table, schema: Schema) -> pa.Table:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tests.spark.foreign import typed
 
 OTHER_SIDE = """VALUES ('{a}', {n}, CAST('NaN' AS DOUBLE), {i}L), (NULL, NULL, NULL, NULL),
-    ('nobody', -1, -0.0D, 5L) AS v(k, l, y, i)"""
+    ('nobody', -1, -0.0D, 5L) AS o(k, l, y, i)"""
 """Of joins: a row whose keys are found, and some whose keys are not."""
 
 
@@ -108,23 +108,23 @@ class Life:
         values = f"({OTHER_SIDE.format(a=f'a{i * 7919 % 100_000:05d}', n=i * 31 % 1000, i=i)})"
         few = f"(SELECT {a}, {b}, id + 1 AS id2 FROM {t} WHERE {where} ORDER BY id, {a}, {n} LIMIT 3)"
         join = self.chosen.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
-        on = [f"t.{a} = v.k", f"t.{a} <=> v.k", f"t.{n} = v.l", f"t.{x} = v.y", f"t.{x} <=> v.y", "t.id = v.i"]
-        on += [f"t.{a} = v.k AND t.{n} = v.l", f"upper(t.{a}) = upper(v.k)", f"t.{a} = v.k OR t.{n} = v.l"]
-        on += [f"t.{n} = v.i", f"coalesce(t.{a}, 'q') = v.k", f"t.{a} COLLATE UTF8_LCASE = v.k"]
+        on = [f"t.{a} = o.k", f"t.{a} <=> o.k", f"t.{n} = o.l", f"t.{x} = o.y", f"t.{x} <=> o.y", "t.id = o.i"]
+        on += [f"t.{a} = o.k AND t.{n} = o.l", f"upper(t.{a}) = upper(o.k)", f"t.{a} = o.k OR t.{n} = o.l"]
+        on += [f"t.{n} = o.i", f"coalesce(t.{a}, 'q') = o.k", f"t.{a} COLLATE UTF8_LCASE = o.k"]
         key, order = self.chosen.choice([a, n, x, b, "id"]), self.chosen.choice(["ASC", "DESC"])
         nulls = self.chosen.choice(["FIRST", "LAST"])
         shapes = [
             f"SELECT * FROM {t} WHERE {where}",
             f"SELECT count(*), count({a}), min({n}), max({x}), sum({n}) FROM {t} WHERE {where}",
             f"SELECT t.id FROM {t} t {join} {values} ON {self.chosen.choice(on)}",
-            f"SELECT v.k, v.i FROM {values} {join} {t} t ON {self.chosen.choice(on)}",
+            f"SELECT o.k, o.i FROM {values} {join} {t} t ON {self.chosen.choice(on)}",
             f"SELECT p.id, q.id2 FROM {t} p JOIN {few} q ON p.{a} = q.{a}",
             f"SELECT p.id, q.id2 FROM {t} p LEFT JOIN {few} q ON p.{b} = q.{b}",
             f"SELECT p.id FROM {t} p JOIN {t} q ON p.id = q.id + 1 WHERE q.id IN (SELECT id FROM {t} WHERE {where})",
             f"SELECT id FROM {t} WHERE {n} IN (SELECT {n} + 1 FROM {t} WHERE {where}) AND {a} IS NOT NULL",
             f"SELECT id FROM {t} WHERE {n} NOT IN (SELECT {n} FROM {t} WHERE {where})",
             f"SELECT id FROM {t} WHERE {n} = (SELECT max({n}) FROM {t} WHERE {where}) OR {also}",
-            f"SELECT id FROM {t} WHERE EXISTS (SELECT 1 FROM {values} WHERE v.k = {a}) OR {also}",
+            f"SELECT id FROM {t} WHERE EXISTS (SELECT 1 FROM {values} WHERE o.k = {a}) OR {also}",
             f"SELECT id FROM {t} WHERE {where} UNION ALL SELECT id FROM {t} WHERE {also}",
             f"SELECT id FROM {t} WHERE {where} EXCEPT SELECT id FROM {t} WHERE {also}",
             f"SELECT z FROM (SELECT id AS {a}, {a} AS z FROM {t} WHERE {where}) q WHERE q.{a} > 10",

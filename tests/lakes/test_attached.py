@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
-from tests.lakes.tables import create_iceberg, place_of
+from tests.lakes.tables import create_delta, create_iceberg, place_of
 from tests.spark.foreign.sources import a_of
 
 
@@ -99,3 +99,34 @@ def delete_equal(spark: SparkSession, name: str, home: Path, keys: pa.Table) -> 
     )
     table.newRowDelta().addDeletes(built).commit()
     spark.sql(f"REFRESH TABLE {name}")
+
+
+@pytest.mark.parametrize("mapping", ["none", "name", "id"])
+def test_rows_that_delta_deletes_where_they_are(spark: SparkSession, home: Path, mapping: str) -> None:
+    mapped = {} if mapping == "none" else {"delta.columnMapping.mode": mapping}
+    name = create_delta(spark, home, **{"delta.enableDeletionVectors": "true"}, **mapped)
+    table = attached(home, name)
+    for number, statement in enumerate(STATEMENTS):
+        spark.sql(statement.format(name))
+        if mapping != "none" and number == 1:
+            spark.sql(f"ALTER TABLE {name} RENAME COLUMN n TO m")
+            spark.sql(f"ALTER TABLE {name} RENAME COLUMN m TO n")
+        table.sync()
+        assert_same(spark, name, table, *CONDITIONS)
+    assert table.inspect.index("by_a")["blocks_indexed"] == table.snapshot.block_count
+    spark.sql(f"REORG TABLE {name} APPLY (PURGE)")
+    table.sync()
+    assert_same(spark, name, table, *CONDITIONS)
+
+
+@pytest.mark.filterwarnings("ignore::fuse_index.LeftOutWarning")
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_a_variant_is_left_out(spark: SparkSession, home: Path, format_: str) -> None:
+    name = f"delta.`{home}/variants`" if format_ == "delta" else "ice.db.variants"
+    told = "" if format_ == "delta" else "TBLPROPERTIES ('format-version' = '3')"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, a STRING, v VARIANT) USING {format_} {told}")
+    spark.sql(f"""INSERT INTO {name} SELECT id, concat('a', id), parse_json('{{"x": 1}}') FROM range(100)""")
+    table = attached(home, name)
+
+    assert table.to_arrow("a = 'a77'").to_pylist() == [{"id": 77, "a": "a77"}]
+    assert list(table.inspect.left_out()) == ["v"]

@@ -5,7 +5,7 @@ import re
 
 from pyspark.sql import SparkSession
 
-from fuse_index.pruning.explanation import SourceUse
+from fuse_index.pruning.account.uses import SourceUse
 from fuse_index.spark.lakes.connectors import describe_connectors
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from tests.docs.pages import ROOT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -25,43 +25,54 @@ _TYPES = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.string(),  # all of it is NULL
 }
 
 
-def read_column(described: Mapping[str, Any], mapped: str, where: str) -> SourceColumn:
-    """A column, or a field of one, as a log describes it. ``mapped``: how names in files are mapped."""
-    name, metadata = described["name"], described.get("metadata", {})
-    if collations := metadata.get("__COLLATIONS"):
-        raise Unsupported(f"{where}: column {name!r} is compared by a collation: {collations}")
-    if padded := _PADDED_TYPE.search(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")):
-        raise Unsupported(
-            f"{where}: column {name!r} has texts of type {padded[0].upper()}, which Spark pads with spaces when it "
-            f"reads them, and no reader here does: run ALTER TABLE … ALTER COLUMN {name} TYPE STRING at the source"
-        )
-    physical = name if mapped == "none" else metadata["delta.columnMapping.physicalName"]
-    column = _typed(name, physical, described["type"], mapped, where)
-    number = int(metadata["delta.columnMapping.id"]) if mapped == "id" else None
-    return replace(column, id=number, comment=metadata.get("comment"))
+@dataclass(frozen=True, slots=True)
+class ColumnReader:
+    """Makes columns of what a log says. ``mapping``: how names in files are mapped: ``none``, ``name`` or ``id``."""
 
+    mapping: str
+    where: str
 
-def _typed(name: str, physical: str, described: Any, mapped: str, where: str) -> SourceColumn:
-    if mapped == "id" and isinstance(described, Mapping) and described["type"] in ("array", "map"):
-        raise Unsupported(f"{where}: column {name!r} has arrays or maps, whose parts have no ids in the log")
-    match described:
-        case {"type": "struct", "fields": fields}:
-            children = tuple(read_column(each, mapped, where) for each in fields)
-            kind = pa.struct([pa.field(child.name, child.type) for child in children])
-        case {"type": "array", "elementType": element}:
-            children = (_typed("element", "element", element, mapped, where),)
-            kind = pa.list_(pa.field("element", children[0].type))
-        case {"type": "map", "keyType": key, "valueType": value}:
-            children = (_typed("key", "key", key, mapped, where), _typed("value", "value", value, mapped, where))
-            kind = pa.map_(children[0].type, children[1].type)
-        case str() as text:
-            children, kind = (), _plain_type(text, name, where)
-        case _:
-            raise Unsupported(f"{where}: column {name!r} is of a type that is not known here: {described}")
-    return SourceColumn(name, physical, kind, children=children)
+    def read(self, described: Mapping[str, Any]) -> SourceColumn:
+        """A column, or a field of one. Raises Unsupported for one that no reader here reads."""
+        name, metadata = described["name"], described.get("metadata", {})
+        if collations := metadata.get("__COLLATIONS"):
+            raise Unsupported(f"{self.where}: column {name!r} is compared by a collation: {collations}")
+        if padded := _PADDED_TYPE.search(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")):
+            raise Unsupported(
+                f"{self.where}: column {name!r} has texts of type {padded[0].upper()}, which Spark pads as it "
+                f"reads them, and no reader here: run ALTER TABLE … ALTER COLUMN {name} TYPE STRING at the source"
+            )
+        physical = name if self.mapping == "none" else metadata["delta.columnMapping.physicalName"]
+        ids = metadata.get("delta.columnMapping.nested.ids", {}) if self.mapping == "id" else {}
+        column = self._typed(name, physical, described["type"], (physical, ids))
+        number = int(metadata["delta.columnMapping.id"]) if self.mapping == "id" else None
+        return replace(column, id=number, comment=metadata.get("comment"))
+
+    def _typed(self, name: str, physical: str, described: Any, nested: tuple[str, Mapping[str, int]]) -> SourceColumn:
+        """``nested``: the path of this in its column, and the ids of elements, keys and values by their paths."""
+        match described:
+            case {"type": "struct", "fields": fields}:
+                children = tuple(map(self.read, fields))
+                kind = pa.struct([pa.field(child.name, child.type) for child in children])
+            case {"type": "array", "elementType": element}:
+                children = (self._part("element", element, nested),)
+                kind = pa.list_(pa.field("element", children[0].type))
+            case {"type": "map", "keyType": key, "valueType": value}:
+                children = (self._part("key", key, nested), self._part("value", value, nested))
+                kind = pa.map_(children[0].type, children[1].type)
+            case str() as text:
+                children, kind = (), _plain_type(text, name, self.where)
+            case _:
+                raise Unsupported(f"{self.where}: column {name!r} is of a type that is not known here: {described}")
+        return SourceColumn(name, physical, kind, children=children)
+
+    def _part(self, name: str, described: Any, nested: tuple[str, Mapping[str, int]]) -> SourceColumn:
+        path, ids = f"{nested[0]}.{name}", nested[1]
+        return replace(self._typed(name, name, described, (path, ids)), id=ids.get(path))
 
 
 def _plain_type(text: str, name: str, where: str) -> pa.DataType:

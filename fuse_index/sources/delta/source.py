@@ -6,24 +6,25 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from fuse_index.errors import InputError
-from fuse_index.sources.delta.columns import read_column
+from fuse_index.sources.delta.columns import ColumnReader
 from fuse_index.sources.delta.deletes import DeltaDeletes
-from fuse_index.sources.delta.log import live_vectors
+from fuse_index.sources.delta.log import commit_key, live_vectors
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
 from fuse_storage import (
     SHARED_PLACES_OPTION,
+    NotFound,
     SourceColumn,
     SourceFile,
     StorageError,
     Unsupported,
     encode_default,
+    object_meta,
     open_store,
 )
 
@@ -67,6 +68,13 @@ class DeltaSource:
     def location(self) -> str:
         return self.url
 
+    def has_moved(self, version: SourceVersionId | None) -> bool:
+        try:
+            object_meta(open_store(self.url, self.options), commit_key(int(version or 0) + 1))
+        except NotFound:
+            return version is None
+        return True
+
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         table = self._load(None)
         if version is not None and (wanted := _version_number(version, table.version(), self.url)) != table.version():
@@ -80,11 +88,8 @@ class DeltaSource:
         features = set(protocol.reader_features or ())
         if unknown := sorted(features - _KNOWN_FEATURES - (_VOTABLE_FEATURES if votes_only else set())):
             raise Unsupported(f"{self.url} has the Delta reader feature {unknown[0]!r}, which is not known here")
-        if mode == "id" and not votes_only:
-            raise Unsupported(f"{self.url} maps columns by ids (delta.columnMapping.mode): set the mode to 'name'")
         deletes = self._deletes(table) if _DELETION_VECTORS in features and not votes_only else None
-        make = partial(read_column, mapped=mode, where=self.url)
-        columns = columns_of_log(json.loads(table.schema().to_json())["fields"], make)
+        columns = columns_of_log(json.loads(table.schema().to_json())["fields"], ColumnReader(mode, self.url).read)
         partitions = {each.name: each for each in columns.columns if each.name in metadata.partition_columns}
         files = list(self._files(table, partitions, deletes))
         return SourceState(table.version(), files, columns, mode == "id", deletes=deletes)

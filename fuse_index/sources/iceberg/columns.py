@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -15,9 +17,11 @@ from fuse_storage import SourceColumn, Unsupported, encode_default
 _FIELD_ID = b"PARQUET:field_id"
 _KNOWN_TYPES = (
     *("Boolean", "Integer", "Long", "Float", "Double", "Decimal", "String", "Binary"),
-    *("Date", "Timestamp", "Timestamptz", "UUID", "Fixed"),
+    *("Date", "Timestamp", "Timestamptz"),
 )
-_KNOWN_AT_TOP = ("TimestampNano", "TimestamptzNano", "Unknown")
+_CONVERTED_TYPES = ("UUID", "Fixed", "TimestampNano", "TimestamptzNano", "Unknown")
+"""Types that are read as others here, so that votes on them would be on other values than their readers have."""
+_ONLY_AT_TOP = ("TimestampNano", "TimestamptzNano", "Unknown")
 """Types that columns may have, and no part of one: times are read in microseconds, and all of the last is NULL."""
 
 
@@ -51,9 +55,16 @@ class AbsentValues:
         }
 
 
-def columns_of_schema(schema: Any, where: str) -> ChosenColumns:
-    """The columns of a schema of PyIceberg."""
-    return columns_of_log(schema.fields, partial(_column, where=where))
+def columns_of_schema(
+    schema: Any, where: str, votes_only: bool, unknown: Mapping[str, str] = MappingProxyType({})
+) -> ChosenColumns:
+    """The columns of a schema of PyIceberg. ``unknown``: names and types of those that it left out."""
+    converted = () if votes_only else _CONVERTED_TYPES
+    found = columns_of_log(schema.fields, partial(_column, where=where, converted=converted))
+    reasons = {
+        name: f"{where}: column {name!r} is of Iceberg's type {kind}, not known here" for name, kind in unknown.items()
+    }
+    return replace(found, left_out={**found.left_out, **reasons})
 
 
 def _constant(value: Any, kind: pa.DataType, where: str) -> Any:
@@ -64,15 +75,16 @@ def _constant(value: Any, kind: pa.DataType, where: str) -> Any:
         raise Unsupported(f"{where} has a value that is none of type {kind}: {value!r}") from problem
 
 
-def _column(field: Any, where: str) -> SourceColumn:
+def _column(field: Any, where: str, converted: Sequence[str]) -> SourceColumn:
     from pyiceberg.io.pyarrow import schema_to_pyarrow
     from pyiceberg.schema import Schema
     from pyiceberg.types import PrimitiveType
 
     if field.initial_default is not None and not isinstance(field.field_type, PrimitiveType):
         raise Unsupported(f"{where}: column {field.name!r} has a default of its own in files that lack it")
-    if type(field.field_type).__name__.removesuffix("Type") not in _KNOWN_AT_TOP:
-        _raise_if_unknown(field.field_type, field.name, where)
+    known = (*_KNOWN_TYPES, *(each for each in converted if each not in _ONLY_AT_TOP))
+    if type(field.field_type).__name__.removesuffix("Type") not in converted:
+        _raise_if_unknown(field.field_type, field.name, where, known)
     (found,) = schema_to_pyarrow(Schema(field))
     if pa.types.is_null(found.type):
         found = found.with_type(pa.string())
@@ -81,19 +93,19 @@ def _column(field: Any, where: str) -> SourceColumn:
     return _arrow_column(found)
 
 
-def _raise_if_unknown(kind: Any, path: str, where: str) -> None:
+def _raise_if_unknown(kind: Any, path: str, where: str, known: Sequence[str]) -> None:
     """Raise Unsupported for a type that no column here has, or a type that is made of one."""
     from pyiceberg.types import PrimitiveType, StructType
 
-    if isinstance(kind, PrimitiveType) and type(kind).__name__.removesuffix("Type") not in _KNOWN_TYPES:
+    if isinstance(kind, PrimitiveType) and type(kind).__name__.removesuffix("Type") not in known:
         raise Unsupported(f"{where}: column {path!r} is of Iceberg's type {kind}, not known here")
     for part in (getattr(kind, name, None) for name in ("element_field", "key_field", "value_field")):
         if part is not None:
-            _raise_if_unknown(part.field_type, f"{path}.{part.name}", where)
+            _raise_if_unknown(part.field_type, f"{path}.{part.name}", where, known)
     for part in kind.fields if isinstance(kind, StructType) else ():
         if part.initial_default is not None:
             raise Unsupported(f"{where}: column {path!r} has a default in {part.name!r} of files that lack it")
-        _raise_if_unknown(part.field_type, f"{path}.{part.name}", where)
+        _raise_if_unknown(part.field_type, f"{path}.{part.name}", where, known)
 
 
 def _arrow_column(column: pa.Field) -> SourceColumn:

@@ -1,9 +1,11 @@
-"""Where the newest metadata of an Iceberg table lies."""
+"""Where the newest metadata of an Iceberg table lies, and what it says, as far as PyIceberg knows its types."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from fuse_index.sources.source import StoreOptions
 from fuse_storage import NotFound, ObjectMeta, open_store
@@ -40,3 +42,44 @@ def _newest(listed: Iterable[ObjectMeta]) -> str | None:
     keys = [meta.key for meta in listed if meta.key.endswith(_SUFFIX)]
     found = [(int(match[1]), key) for key in keys if (match := _NUMBER.match(key.rpartition("/")[2]))]
     return max(found, default=(0, None))[1]
+
+
+def load_metadata(location: str, properties: Mapping[str, str]) -> tuple[Any, Mapping[str, str]]:
+    """A table of PyIceberg over a file of metadata, and the columns of types that it does not know, with these.
+
+    A schema with such a column, a variant for one, would be refused as a whole.
+    """
+    from pyiceberg.catalog.noop import NoopCatalog
+    from pyiceberg.io import load_file_io
+    from pyiceberg.table import StaticTable
+    from pyiceberg.table.metadata import TableMetadataUtil
+
+    try:
+        return StaticTable.from_metadata(location, dict(properties)), {}
+    except Exception:  # of pydantic, or of PyIceberg
+        io = load_file_io(dict(properties), location)
+        with io.new_input(location).open() as file:
+            described = json.loads(file.read())
+        unknown: dict[str, str] = {}
+        for schema in described["schemas"]:
+            unknown |= _drop_unknown(schema)
+        if not unknown:
+            raise
+        name = ("static-table", location)
+        return StaticTable(name, TableMetadataUtil.parse_obj(described), location, io, NoopCatalog(name[0])), unknown
+
+
+def _drop_unknown(schema: dict[str, Any]) -> Mapping[str, str]:
+    """Take columns of unknown types out of a schema as JSON has it, and tell which these are. Mutates it."""
+    from pyiceberg.types import NestedField
+
+    kept, unknown = [], dict[str, str]()
+    for field in schema["fields"]:
+        try:
+            NestedField.model_validate(field)
+            kept.append(field)
+        except Exception:  # of pydantic, or of PyIceberg
+            kind = field["type"]
+            unknown[field["name"]] = kind if isinstance(kind, str) else f"{kind.get('type')}, or of one that it has"
+    schema["fields"] = kept
+    return unknown

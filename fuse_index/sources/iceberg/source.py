@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from fuse_index.errors import InputError
 from fuse_index.sources.iceberg.columns import AbsentValues, columns_of_schema
 from fuse_index.sources.iceberg.deletes import IcebergDeletes
 from fuse_index.sources.iceberg.live_files import DataFileEntry, live_data_files, live_delete_files
-from fuse_index.sources.iceberg.metadata import metadata_location
+from fuse_index.sources.iceberg.metadata import load_metadata, metadata_location
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions
 from fuse_storage import SourceFile, StorageError, Unsupported, open_store
 
@@ -42,10 +42,14 @@ class IcebergSource:
         return IcebergSource(url if _CATALOG.fullmatch(url) else open_store(url, options).url, options)
 
     def location(self) -> str:
-        return str(self._load(votes_only=True).location())
+        return str(self._load(votes_only=True)[0].location())
+
+    def has_moved(self, version: SourceVersionId | None) -> bool:
+        current = self._load()[0].current_snapshot()
+        return version is None or version != (0 if current is None else int(current.snapshot_id))
 
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
-        table = self._load(votes_only)
+        table, unknown = self._load(votes_only)
         if table.metadata.format_version > _LAST_FORMAT_VERSION:
             raise Unsupported(
                 f"{self.url} is of Iceberg's format version {table.metadata.format_version}, and the last known here "
@@ -58,7 +62,7 @@ class IcebergSource:
         else:
             number = self._number(table, version)
             schema = table.scan(snapshot_id=number).projection() if number else table.schema()
-        columns = columns_of_schema(schema, self.url)
+        columns = columns_of_schema(schema, self.url, votes_only, unknown)
         values = AbsentValues(table, schema, columns.columns)
         try:
             entries = self._data_files(table, number, votes_only)
@@ -97,10 +101,10 @@ class IcebergSource:
             raise InputError(f"to={version!r}: {self.url} has the snapshots {', '.join(map(str, known)) or 'none'}")
         return found
 
-    def _load(self, votes_only: bool = False) -> Any:
+    def _load(self, votes_only: bool = False) -> tuple[Any, Mapping[str, str]]:
+        """The table, and its columns of types that PyIceberg does not know, with these."""
         try:
             from pyiceberg.catalog import load_catalog
-            from pyiceberg.table import StaticTable
         except ImportError as missing:
             raise InputError(f"an Iceberg table is read through the package pyiceberg: {missing}") from missing
         properties = {
@@ -110,8 +114,8 @@ class IcebergSource:
         }
         try:
             if match := _CATALOG.fullmatch(self.url):
-                return load_catalog(match["catalog"]).load_table(match["table"])
-            return StaticTable.from_metadata(metadata_location(self.url, self.options, votes_only), properties)
+                return load_catalog(match["catalog"]).load_table(match["table"]), {}
+            return load_metadata(metadata_location(self.url, self.options, votes_only), properties)
         except StorageError:
             raise
         except Exception as problem:  # PyIceberg's errors have no common base, and its catalogues bring their own

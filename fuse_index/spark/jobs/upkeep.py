@@ -171,7 +171,7 @@ def _compaction(context: UpkeepContext) -> RewriteJob:
 
 def _reclustering(context: UpkeepContext) -> RewriteJob:
     builders = index_builders(context.table.snapshot, context.host)
-    job = recluster_job(context.table, context.policy.target_depth, builders)
+    job = recluster_job(context.table, context.host, context.policy.target_depth, builders)
     assert job is not None  # as it is due
     return job
 

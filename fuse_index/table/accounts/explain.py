@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from fuse_index.statements.jobs import merge_job, read_source
 from fuse_index.table.accounts.sample import SampledTable
 from fuse_index.table.accounts.what_if import suggest_for, try_index
 from fuse_index.table.arguments import check_arguments, check_public_methods
+from fuse_index.table.inspection.card import TablePart
 from fuse_index.table.query import explain_question, explain_search
 
 
@@ -31,14 +32,13 @@ class ExplainedTable(SampledTable):
 
 
 @check_public_methods
-@dataclass(frozen=True)
-class Explain:
+class Explain(TablePart):
     """Accounts of questions and statements that are not done: ``table.explain``.
 
     Called, it tells of ``scan`` and ``aggregate``; its methods take what those of ``Table`` take. Requests are counted.
     """
 
-    table: ExplainedTable
+    _table: ExplainedTable
 
     @check_arguments
     def __call__(
@@ -271,7 +271,7 @@ class Explain:
             >>> told.select(["blocks_now", "blocks_then"]).to_pylist()
             [{'blocks_now': 10, 'blocks_then': 1}]
         """
-        return try_index(self.table, kind, columns, options or {}, where)
+        return try_index(self._table, kind, columns, options or {}, where)
 
     def suggest(self, queries: Sequence[str] = ()) -> pa.Table:
         """Rank indexes by what they would leave out for queries: each is built in memory, on a sample of blocks.
@@ -297,11 +297,11 @@ class Explain:
             >>> table.explain.suggest(["id = 3"]).select(["kind", "columns", "blocks_then"]).to_pylist()[0]
             {'kind': 'bloom', 'columns': ['id'], 'blocks_then': 1}
         """
-        return suggest_for(self.table, queries)
+        return suggest_for(self._table, queries)
 
     def _metered(self) -> ExplainedTable:
         """The table, as it counts its requests from now on."""
-        stored = self.table.stored
+        stored = self._table.stored
         store = storage.meter_requests(stored.store)
         counted = storage.StoredTable(store, stored.branch, stored.entry, stored.snapshot)
-        return replace(self.table, stored=counted)
+        return replace(self._table, stored=counted)

@@ -73,6 +73,9 @@ class Inspect(InspectUpkeep):
         Returns:
             The reason by the name of each column; empty where there is none.
 
+        Raises:
+            StorageError: The store fails.
+
         Example:
             >>> fuse.create_table("memory://inspect-left-out", "id BIGINT").inspect.left_out()
             {}

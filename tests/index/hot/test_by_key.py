@@ -359,7 +359,7 @@ ROWS = [{"id": 5, "name": "five", "n": 1}, {"id": 500, "name": "more", "n": 2}]
 OTHERS = (
     "aggregate branch change_type changes changing clone cluster_by convert count deleting diff drop_branch "
     "drop_column drop_index export_delta export_iceberg fast_forward head history key_by lookup merge_spec "
-    "merging move_column overwriting producer refresh rename_column scan search set_comment set_default "
+    "merging move_column overwriting producer refresh rename_column report scan search set_comment set_default "
     "set_nullable sync tag to_arrow to_pandas to_polars untag updating"
 )
 

@@ -149,13 +149,6 @@ def test_what_cannot_be_honoured_is_refused_by_name(tmp_path: Path) -> None:
             None,
             r"f\.parquet has a deletion vector in a format that is not known",
         ),
-        (
-            ["columnMapping"],
-            {"delta.columnMapping.mode": "id"},
-            {},
-            [mapped("a", "a", "long", 1)],
-            "maps columns by ids",
-        ),
         (["variantType"], {}, {}, variant, "column 'a' is of Delta's type 'variant'"),
         (["newestThing"], {}, {}, None, "'newestThing'"),
     ]

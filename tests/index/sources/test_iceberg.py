@@ -310,6 +310,25 @@ def test_uuids_and_fixed_bytes_are_bytes(tmp_path: Path, catalog: OneTable, kind
         assert table.count(f"{name} IS NULL") == 101
 
 
+def test_columns_of_types_that_nobody_knows_are_left_out_by_name(tmp_path: Path, catalog: OneTable) -> None:
+    source = lake(tmp_path, catalog)
+    metadata = json.loads(Path(source.metadata_location.removeprefix("file://")).read_text())
+    for schema in metadata["schemas"]:
+        for number, kind in enumerate(("variant", "geometry(OGC:CRS84)", "timestamp_ns", "unknown", "newest")):
+            schema["fields"].append({"id": 90 + number, "name": f"c{number}", "type": kind, "required": False})
+    place = tmp_path / "newer.metadata.json"
+    place.write_text(json.dumps(metadata | {"format-version": 3, "next-row-id": 100}))
+
+    with pytest.warns(fuse.LeftOutWarning, match=r"'c0' .*column 'c0' is of Iceberg's type variant"):
+        table = fuse.attach(place, tmp_path / "table", format="iceberg")
+    known = pa.table({"c2": pa.nulls(100, pa.timestamp("us")), "c3": pa.nulls(100, pa.string())})
+    rows = source.scan().to_arrow()
+    for name in known.schema.names:
+        rows = rows.append_column(name, known.column(name))
+    assert_same_rows(table, rows, [*CONDITIONS, "c2 IS NULL AND id < 7"])
+    assert {"c0", "c4"} <= set(table.inspect.left_out()) <= {"c0", "c1", "c4"}
+
+
 def rows_of(source: Table, first: int, count: int) -> pa.Table:
     """Rows in the columns that a table has now."""
     values: dict[str, list[Any]] = {}

@@ -25,7 +25,15 @@ MAX_LINE, MAX_HTML = 400, 100_000
 OWNERS = (fuse.Table, Inspect, Maintenance, Scan, fuse.Catalog)
 PLAIN = {
     *("None", "int", "str", "bool", "Path", "Any", "Self", "list[str]", "dict[str, str]", "Mapping[str, Any]"),
-    *("Iterator[pa.RecordBatch]", "Iterator[pa.Table]", "list[Identifier]", "dict[tuple[str, str], Identifier]"),
+    *(
+        "Iterator[Any]",
+        "Iterator[None]",
+        "Mapping[str, str]",
+        "Iterator[pa.RecordBatch]",
+        "Iterator[pa.Table]",
+        "list[Identifier]",
+        "dict[tuple[str, str], Identifier]",
+    ),
 }
 """Values of Python, which show themselves."""
 OTHERS = {
@@ -79,6 +87,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "CatalogTable": catalog.find_table("shop.orders"),
         "Changes": table.changes(before.id),
         "ClusteringReport": table.inspect.clustering(),
+        "Explain": table.explain,
         "Explanation": scan.explanation,
         "Inspect": table.inspect,
         "Maintenance": table.maintenance,

@@ -14,6 +14,7 @@ import fuse_index as fuse
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.unindexed import blocks_to_index, unindexed_blocks
+from fuse_index.signals.plans import forget_plans
 from fuse_index.upkeep.due import due_tasks, upkeep_context
 from fuse_index.upkeep.due_times import describe_age
 from fuse_index.upkeep.task import DueTask
@@ -219,3 +220,30 @@ def test_metadata_alone_is_read_and_nothing_where_there_is_no_news() -> None:
 def test_an_age_is_said_in_its_largest_unit() -> None:
     ages = [timedelta(days=1.5), timedelta(hours=30), timedelta(minutes=59), timedelta(seconds=1), timedelta(0)]
     assert [describe_age(age) for age in ages] == ["1 day", "1 day", "59 minutes", "1 second", "0 seconds"]
+
+
+def test_reclustering_is_due_where_queries_of_late_read() -> None:
+    """Two ranges of a key are as deep; only one of them is asked about."""
+    table = fuse.create_table(
+        f"memory://due-{uuid4().hex}",
+        "n BIGINT",
+        cluster_by=["n"],
+        properties={"block_rows": 4, "maintain": "recluster"},
+    )
+    for start in (0, 1000):
+        for step in range(8):
+            table.append([{"n": start + step + 10 * number} for number in range(4)])
+    whole = {row["why"] for row in table.inspect.due().to_pylist()}
+    for number in range(8):
+        table.count(f"n = {1000 + number}")
+
+    asked = table.inspect.due().to_pylist()
+    table.maintenance.run()
+
+    assert whole
+    assert [row["task"] for row in asked] == ["recluster"]
+    assert table.explain("n = 1005").blocks.kept <= 4
+    assert table.explain("n = 7").blocks.kept == 8
+    assert table.inspect.due().num_rows == 0
+    forget_plans(table.stored.store.url)
+    assert [row["task"] for row in table.inspect.due().to_pylist()] == ["recluster"]

@@ -1,15 +1,18 @@
 """Several write to the tables of a warehouse, several keep them, and some of these are killed while they are at it.
 
-Nothing is lost, all tables are within their policies at the end, and hardly anything was done twice.
+Nothing is lost, all tables are within their policies at the end, and hardly anything was done twice. With arguments it
+is tried on more tables: ``python -m tests.index.upkeep.test_keepers --tables 200 --writers 6 --commits 100 --kills 8``.
 """
 
+import argparse
 import json
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,19 @@ from tests.effort import effort
 from tests.index.upkeep.keepers import LEASE
 
 ROOT = Path(__file__).parents[3]
-TABLES, WRITERS, COMMITS, KILLS = 3, 2, effort(36), effort(2)
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many tables there are, who writes to them and keeps them, and how many of the latter are killed."""
+
+    tables: int = 3
+    writers: int = 2
+    commits: int = effort(36)
+    keepers: int = 2
+    kills: int = effort(2)
+
+
 POLICY = {
     "block_rows": 200,
     "maintain": "on",
@@ -59,38 +74,49 @@ class Started:
 
 @pytest.mark.timeout(300 * max(1, effort(1)))
 def test_tables_are_kept_by_several_who_are_killed_at_random(tmp_path: Path) -> None:
-    place, stop, chance = str(tmp_path / "warehouse"), tmp_path / "stop", random.Random(7)
+    live(tmp_path, Size())
+
+
+def live(folder: Path, size: Size) -> None:
+    """Fill and keep a warehouse, and check what became of it."""
+    place, stop, chance = str(folder / "warehouse"), folder / "stop", random.Random(7)
     catalog = fuse.catalog(place, create=True)
-    for number in range(TABLES):
+    for number in range(size.tables):
         table = catalog.create_table(f"t{number}", "id BIGINT, grp BIGINT", cluster_by=["grp"], properties=POLICY)
         table.create_index("by_id", "bloom", ["id"])
-    keepers = [Started(tmp_path / f"keeper{number}", "keep", place, stop) for number in range(2)]
-    writers = [Started(tmp_path / f"writer{seed}", "write", place, seed, COMMITS) for seed in range(1, WRITERS + 1)]
-    for kill in range(KILLS):
-        writers[0].wait_for((kill + 1) * COMMITS // (KILLS + 1) + chance.randrange(3))
-        keepers[kill].process.kill()
-        keepers[kill].process.wait()
-        keepers.append(Started(tmp_path / f"keeper{kill + 2}", "keep", place, stop))
+    alive = [Started(folder / f"keeper{number}", "keep", place, stop) for number in range(size.keepers)]
+    killed = list[Started]()
+    writers = [
+        Started(folder / f"writer{seed}", "write", place, seed, size.commits) for seed in range(1, size.writers + 1)
+    ]
+    for kill in range(size.kills):
+        writers[0].wait_for((kill + 1) * size.commits // (size.kills + 1) + chance.randrange(3))
+        victim = alive.pop(chance.randrange(len(alive)))
+        victim.process.kill()
+        victim.process.wait()
+        killed.append(victim)
+        alive.append(Started(folder / f"keeper{size.keepers + kill}", "keep", place, stop))
     written = [line for writer in writers for line in writer.ended()]
     stop.touch()
-    done = [line for keeper in keepers[:KILLS] for line in keeper.lines()]
-    done += [line for keeper in keepers[KILLS:] for line in keeper.ended()]
+    done = [line for keeper in killed for line in keeper.lines()]
+    done += [line for keeper in alive for line in keeper.ended()]
 
     process_cache.clear()
     done += finish(fuse.catalog(place))
     ids = defaultdict[str, set[int]](set)
     for line in written:
         ids[line["table"]] |= set(line["came"]) - set(line["gone"])
-    assert sum(map(len, ids.values())) == WRITERS * COMMITS * 6 - sum(len(line["gone"]) for line in written)
+    assert sum(map(len, ids.values())) == size.writers * size.commits * 6 - sum(len(line["gone"]) for line in written)
     account = [check(fuse.catalog(place).load_table(name), expected) for name, expected in ids.items()]
 
     outcomes = Counter(line["outcome"] for line in done)
     assert set(outcomes) <= {"done", "no gain", "lost"}, [line for line in done if line["outcome"] == "failed"][:3]
-    assert outcomes["lost"] <= 0.05 * outcomes["done"] + KILLS, outcomes
+    assert outcomes["lost"] <= 0.05 * outcomes["done"] + size.kills, outcomes
     rewritten, ingested = (sum(column) for column in zip(*account, strict=True))
     print(f"{len(written)} commits, {dict(outcomes)}, {rewritten / ingested:.2f} bytes rewritten for each that came")
     assert rewritten <= 3 * ingested, (rewritten, ingested)
-    assert outcomes["done"] >= TABLES
+    assert outcomes["done"] >= len(ids)
+    assert fuse.catalog(place).due().num_rows == 0
 
 
 def finish(catalog: fuse.Catalog) -> list[Any]:
@@ -111,3 +137,11 @@ def check(table: fuse.Table, expected: set[int]) -> tuple[int, int]:
     assert table.inspect.due().num_rows == 0
     rows = table.inspect.maintenance().to_pylist()
     return sum(row["bytes_written"] or 0 for row in rows), sum(row["bytes_ingested"] or 0 for row in rows)
+
+
+if __name__ == "__main__":  # python -m tests.index.upkeep.test_keepers --tables 200 --writers 6
+    parser = argparse.ArgumentParser()
+    for each in fields(Size):
+        parser.add_argument(f"--{each.name}", type=int, default=each.default)
+    with tempfile.TemporaryDirectory() as temporary:
+        live(Path(temporary), Size(**vars(parser.parse_args())))

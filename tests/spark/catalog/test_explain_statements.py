@@ -75,9 +75,9 @@ def test_conditions_that_spark_added_are_marked(sql_spark: SparkSession, tmp_pat
 
     assert isinstance(told, Explanation)
     assert {vote.leaf: vote.added for vote in told.votes if vote.leaf.startswith(("id", "n "))} == {
-        "id IS NOT NULL": True,
+        "id IS NULL": True,
         "id = 17": False,
-        "n IS NOT NULL": False,
+        "n IS NULL": False,
     }
 
 
@@ -87,7 +87,7 @@ def test_spark_s_own_explain_names_the_table_and_no_class(sql_spark: SparkSessio
     text = sql_spark.sql(f"EXPLAIN UPDATE fuse.`{tmp_path}/t` SET n = 0 WHERE id = 3").collect()[0][0]
 
     assert "fuse_index.spark.java" not in text
-    assert f"fuse update {tmp_path}/t" in text
+    assert f"fuse update fuse.`{tmp_path}/t`" in text
 
 
 def test_a_session_switches_indexes_off(sql_spark: SparkSession, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_index.errors import InputError
-from fuse_index.pruning.explanation import SourceUse
+from fuse_index.pruning.account.uses import SourceUse
 from fuse_storage import InvalidArgument, NotFound
 
 SWITCH = "spark.fuse.index.transparent"

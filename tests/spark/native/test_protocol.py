@@ -24,6 +24,7 @@ MEMBERS = {
     "mode": "indexes",
     "context": {"time_zone": "UTC", "ansi": True, "case_sensitive": False},
     "filters": [{"node": "And", "children": []}],
+    "off": "kind:bloom",
     "top": {"limit": 3, "by": None},
     "columns": ["a"],
     "exact": True,
@@ -58,7 +59,7 @@ def test_a_question_that_lacks_a_member_or_has_another_is_refused_by_name(tag: s
     assert questions.decode_question(json.dumps(question)).url == "/t"
     with pytest.raises(msgspec.ValidationError, match="`more`"):
         questions.decode_question(json.dumps({**question, "more": 1}))
-    for name in members(tag) - {"top"}:
+    for name in members(tag) - {"top", "off"}:
         with pytest.raises(msgspec.ValidationError, match=f"`{name}`"):
             questions.decode_question(json.dumps({key: value for key, value in question.items() if key != name}))
 
@@ -148,5 +149,6 @@ def test_what_is_planned_alike_has_one_plan() -> None:
         {"context": {"ansi": False}},
         {"filters": []},
         {"top": None},
+        {"off": ""},
     )
     assert len({plan, *(ask("prune", **other).plan_key() for other in others)}) == 1 + len(others)

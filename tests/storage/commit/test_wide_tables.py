@@ -116,8 +116,8 @@ def test_segments_with_zones_files_and_without_merge_into_one_with_all_zones(
 
 
 def test_statistics_that_say_nothing_are_in_no_file_and_are_read_as_before(table: StoredTable) -> None:
-    table = appended(appended(table, [1, 2, 3]), [4], 2)
-    table = append_plain(table, [5, 6])
+    table = appended(appended(table, [1, 2, 3], block_rows=2), [4, 5], 2, block_rows=1)
+    table = append_plain(table, [6, 7])
 
     number = {field.name: field.id for field in table.snapshot.schema.fields}
     for rows_of_file in files_of(table)[1:]:
@@ -130,15 +130,19 @@ def test_statistics_that_say_nothing_are_in_no_file_and_are_read_as_before(table
     assert f"c.{number['string']}.max_cut" not in second.column_names
     assert f"c.{number['int']}.max" not in first.column_names
     process_cache.clear()
-    for frame in (table.segments(), table.blocks()):
+    known = (
+        (table.segments(), [True, False, True], [3, 2, 2]),
+        (table.blocks(), [True, *[False] * 3, True], [2, 1, 1, 1, 2]),
+    )
+    for frame, is_cut, nulls in known:
         cut, whole = frame.statistics(number["string"]), frame.statistics(number["short"])
         assert cut is not None
         assert whole is not None
-        assert cut.max_cut.to_pylist() == [True, False, True]
-        assert whole.max_cut.to_pylist() == [False] * 3
+        assert cut.max_cut.to_pylist() == is_cut
+        assert whole.max_cut.to_pylist() == [False] * len(nulls)
         empty = frame.statistics(number["int"])
         assert empty is not None
-        assert (empty.max.to_pylist(), empty.null_count.to_pylist()) == ([None] * 3, [3, 1, 2])
+        assert (empty.max.to_pylist(), empty.null_count.to_pylist()) == ([None] * len(nulls), nulls)
     check_invariants(table)
 
 
@@ -169,3 +173,32 @@ def test_rows_of_a_list_are_taken_without_statistics(table: StoredTable) -> None
 
     assert taken.column_names == [name for name in listed.column_names if not name.startswith("c.")]
     assert taken.to_pylist() == listed.select(taken.column_names).slice(1).to_pylist()
+
+
+def test_the_list_has_the_statistics_of_a_segment_of_one_block(table: StoredTable) -> None:
+    table = appended(appended(table, [1, 2, 3]), [7, 8, 9, 10], 1, block_rows=2)
+    listed = read_segment_list(table.store, table.snapshot)
+    one, two = (pq.read_table(pa.BufferReader(table.store.read(file.reference.path))) for file in segment_files(listed))
+    process_cache.clear()
+
+    assert not [name for name in one.column_names if name.startswith("c.")]
+    assert "c.1.min" in two.column_names
+    for frame in (table.blocks(), table.zones(table.blocks())):
+        for _ in ("read", "kept"):
+            ids = frame.statistics(1)
+            assert ids is not None
+            assert (ids.min.to_pylist(), ids.max.to_pylist()) == ([1, 7, 9], [3, 8, 10])
+            assert ids.null_count.to_pylist() == [0, 0, 0]
+    check_invariants(table)
+
+
+def test_statistics_of_one_block_stay_when_its_segment_is_merged(table: StoredTable) -> None:
+    for number in range(9):
+        table = appended(table, [number])
+    assert table.snapshot.segment_count < 9
+    process_cache.clear()
+
+    ids = table.blocks().statistics(1)
+    assert ids is not None
+    assert ids.min.to_pylist() == ids.max.to_pylist() == list(range(9))
+    check_invariants(table)
