@@ -42,6 +42,7 @@ help:  ## List the commands
 
 .PHONY: demo
 demo: $(VENV)/.demo  ## Write real flights through Spark, index them, and see which blocks each query skips
+	@$(RUN)/python $(PIP_INSTALL) --no-deps ./examples/plugins/fuse-index-trigram
 	@$(RUN)/python -m benchmarks.demo
 
 # Spark's tests wait more than they compute, so all three run at once; a line is printed when it ends, with the suite's name before it.

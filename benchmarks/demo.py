@@ -81,6 +81,7 @@ LINES = {
     "in a log: two words": "SELECT line FROM log WHERE match(line, '+warn +N14628')",
     "in a log: a phrase": """SELECT line FROM log WHERE match(line, '"to ANC"')""",
     "in a log: cancelled, a prefix": "SELECT line FROM log WHERE match(line, 'cancelled AND N862D*')",
+    "in a log: a pattern": "SELECT line FROM log WHERE line RLIKE 'N14628 left [0-9]{2,3} minutes'",
 }
 """The flights of July and August, each as a line of a log."""
 
@@ -201,6 +202,7 @@ def write_documents(spark: SparkSession, flights: str, url: str) -> None:
 def write_log(spark: SparkSession, flights: str, url: str) -> None:
     table = fuse.create_table(url, "line STRING", properties={"block_rows": BLOCK_ROWS, "zone_rows": BLOCK_ROWS // 4})
     table.create_index("words", "full_text", ["line"])
+    table.create_index("substrings", "trigram", ["line"])  # of examples/plugins, installed as a stranger's kind is
     fuse_spark.read(spark, flights).where("month IN (7, 8)").selectExpr(LINE).write.format("fuse").mode("append").save(
         url
     )

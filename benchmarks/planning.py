@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -83,19 +83,23 @@ def main(url: str, predicate: str) -> None:
     )
 
 
-def synthetic(url: str, blocks: int) -> None:
-    """A table of ``COLUMNS`` columns: in c0 blocks follow each other, in the others they lie anywhere."""
+def synthetic(url: str, blocks: int, options: Mapping[str, str] | None = None, span: int = BLOCK_ROWS) -> None:
+    """A table of ``COLUMNS`` columns: in c0 blocks follow each other, in the others they lie anywhere.
+
+    ``span``: how far the greatest value of a block is from its least.
+    """
     import fuse_storage
     from fuse_storage.metadata import metadata_table, segment, segment_list
     from fuse_storage.metadata.file_ref import create_file, new_id
 
-    table = fuse_storage.StoredTable.create(url, pa.schema([pa.field(f"c{i}", pa.int64()) for i in range(COLUMNS)]))
+    schema = pa.schema([pa.field(f"c{i}", pa.int64()) for i in range(COLUMNS)])
+    table = fuse_storage.StoredTable.create(fuse_storage.open_store(url, options) if options else url, schema)
     random = np.random.default_rng(7)
     staged = []
     for first in range(0, blocks, SEGMENT_BLOCKS):
         ordinals = np.arange(first, min(first + SEGMENT_BLOCKS, blocks))
         schema = table.snapshot.schema
-        rows = _blocks(schema, ordinals, random.integers(0, blocks, (COLUMNS, len(ordinals))))
+        rows = _blocks(schema, ordinals, random.integers(0, blocks, (COLUMNS, len(ordinals))), span)
         row_id = new_id()
         reference = create_file(table.store, segment.segment_path(row_id), metadata_table.encode_metadata(rows))
         row = segment_list.segment_row(row_id, reference, None, rows, schema)
@@ -112,7 +116,7 @@ def synthetic(url: str, blocks: int) -> None:
     table.transaction().append(staged).commit("append")
 
 
-def _blocks(schema: Any, ordinals: np.ndarray, places: np.ndarray) -> pa.Table:
+def _blocks(schema: Any, ordinals: np.ndarray, places: np.ndarray, span: int) -> pa.Table:
     from fuse_storage import ColumnStatistics
     from fuse_storage import statistics as stored
     from fuse_storage.metadata import segment
@@ -143,7 +147,7 @@ def _blocks(schema: Any, ordinals: np.ndarray, places: np.ndarray) -> pa.Table:
         low = (ordinals if number == 0 else places[number]) * BLOCK_ROWS
         found = ColumnStatistics(
             min=pa.array(low),
-            max=pa.array(low + BLOCK_ROWS - 1),
+            max=pa.array(low + span - 1),
             min_cut=exact,
             max_cut=exact,
             null_count=none,

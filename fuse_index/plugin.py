@@ -14,6 +14,7 @@ from fuse_index.indexes.block_batch import BlockBatch, Payload
 from fuse_index.indexes.interface import (
     API,
     Answers,
+    Approximates,
     Highlights,
     IndexKind,
     Input,
@@ -21,6 +22,7 @@ from fuse_index.indexes.interface import (
     Probe,
     Ranks,
     Refusal,
+    Scores,
     Votes,
     hookimpl,
 )
@@ -37,6 +39,7 @@ __all__ = [
     "Aggregate",
     "Aggregation",
     "Answers",
+    "Approximates",
     "Ballot",
     "BlockBatch",
     "ColumnStatistics",
@@ -56,6 +59,7 @@ __all__ = [
     "Ranks",
     "Reason",
     "Refusal",
+    "Scores",
     "Sidecar",
     "ValueSet",
     "Votes",

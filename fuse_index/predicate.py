@@ -207,11 +207,20 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """What we do not understand: it never prunes. ``sql`` is for people, ``reason`` says why, ``hint`` in words."""
+    """What only Spark can evaluate. ``sql`` is for people, ``reason`` says why, ``hint`` in words.
+
+    ``meaning``: what it is in our words, where we have them, for index kinds alone: nobody else goes by it.
+    """
 
     sql: str
     reason: str = "LEAF_UNSUPPORTED"
     hint: str = field(default="", compare=False)
+    meaning: Leaf | None = None
+
+    @property
+    def asked(self) -> Leaf:
+        """What kinds are asked about."""
+        return self if self.meaning is None else self.meaning
 
 
 Leaf = Compare | In | IsNull | StartsWith | EndsWith | Contains | Like | Call | Opaque

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Annotated, Any
 
@@ -28,6 +29,7 @@ from fuse_index.cli.options import (
     split_names,
     split_table_name,
 )
+from fuse_index.errors import InputError
 from fuse_index.ingest.input_files import find_input_files
 from fuse_index.ingest.read_files import InputFiles
 
@@ -240,6 +242,7 @@ def _search(
     columns: _ColumnsOption = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Rows at most.")] = 10,
     options: Annotated[str | None, typer.Option("--options", help='Such as "operator=and; tokenizer=en_stem".')] = None,
+    recall: Annotated[float, typer.Option("--recall", help="The share of the best rows that is enough.")] = 1.0,
     branch: BranchOption = "main",
     at: AtOption = None,
     version: VersionOption = None,
@@ -249,7 +252,9 @@ def _search(
     """Print the best rows for a query, best first, with their scores; with --json one JSON object a line."""
     source = open_table(table, branch=branch, at=at, version=version, tail=tail)
     printed = split_names(join_repeated(columns)) or None
-    best_rows = source.search(split_names(column, "COLUMN"), query, limit, where, printed, options)
+    searched = split_names(column, "COLUMN")
+    wanted = _query_value(source.schema, searched, query)
+    best_rows = source.search(searched, wanted, limit, where, printed, options, recall=recall)
     output.print_json_lines(best_rows) if as_json else _print_rows(best_rows, limit)
 
 
@@ -257,3 +262,14 @@ def _print_rows(rows: pa.Table, limit: int) -> None:
     output.print_rows(rows)
     if limit and rows.num_rows == limit:
         output.print_note(f"the first {limit} rows; --limit 0 prints all")
+
+
+def _query_value(schema: pa.Schema, columns: list[str], query: str) -> Any:
+    """A text as it is; of a column of arrays or structs the value that it is in JSON, such as a vector."""
+    types = [schema.field(name).type for name in columns if name in schema.names]
+    if not any(map(pa.types.is_nested, types)):
+        return query
+    try:
+        return json.loads(query)
+    except ValueError as problem:
+        raise InputError(f"{query!r} is no value of {columns[0]}: write it in JSON, such as [0.5, 1.0]") from problem

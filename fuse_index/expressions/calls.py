@@ -26,6 +26,22 @@ _Values = Any
 """A pa.Array, or a pa.Scalar that stands for the same value on every row."""
 
 
+NULL_ON_NULL: frozenset[str] = frozenset(
+    {
+        *ARITHMETIC_OPERATORS,
+        *SCALAR_FUNCTIONS,
+        DATE_TRUNC,
+        *("rlike", "substring", "concat", "instr", "replace", "reverse", "btrim", "ltrim", "rtrim", "regexp_extract"),
+        *("array_contains", "arrays_overlap", "map_contains_key", "element_at", "[]", "map_value", "levenshtein"),
+        *("abs", "sign", "sqrt", "pmod", "hour", "minute", "second", "quarter", "dayofweek", "dayofyear", "weekofyear"),
+        *("date_add", "date_sub", "datediff", "add_months", "last_day"),
+    }
+)
+"""Functions of Spark that are NULL wherever an argument is, and perhaps elsewhere."""
+NULL_OTHERWISE = frozenset({"array_contains", "arrays_overlap", "element_at", "[]", "map_value"})
+"""Functions that are NULL wherever an argument is, and may be NULL on values, too."""
+
+
 def is_known_call(name: str, functions: Mapping[str, Function]) -> bool:
     """Whether calls of this name are evaluated here; a plugin's function of that name goes before ours."""
     if name in ARITHMETIC_OPERATORS:

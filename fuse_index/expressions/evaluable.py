@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -53,7 +54,10 @@ def check_evaluable(predicate: Predicate | None, context: Context, functions: Ma
         if not isinstance(part, Literal)
     )
     if computed := dict.fromkeys(term for term in terms if not isinstance(term, Column)):
-        stubs = {name: replace(function, evaluate=_nothing) for name, function in functions.items()}
+        stubs = {
+            name: replace(function, evaluate=partial(_nothing, function.returns))
+            for name, function in functions.items()
+        }
         for term in computed:
             _check_term(term, context, stubs)
 
@@ -88,6 +92,6 @@ def _root_type(columns: Sequence[tuple[tuple[str, ...], pa.DataType]]) -> pa.Dat
     return pa.struct([(name, _root_type(found)) for name, found in below.items()])
 
 
-def _nothing(*arguments: Any) -> pa.Array:
+def _nothing(returns: pa.DataType, *arguments: Any) -> pa.Array:
     """What stands for every function of a plugin: none is called for this."""
-    return pa.nulls(1, pa.bool_())
+    return pa.nulls(1, returns)

@@ -15,12 +15,13 @@ from fuse_index.predicate import Call, Context, Leaf, Literal, Term
 
 @dataclass(frozen=True)
 class Function:
-    """A boolean function for predicates and for Spark SQL.
+    """A function for conditions, values and Spark SQL: boolean, or of the type that it ``returns``.
 
-    ``evaluate`` is its oracle: from Arrow arrays (constants as scalars, but never all of them) to a bool array. The
-    last ``optional`` arguments may be left out, and are then not given to it. ``constants`` are the numbers of
-    arguments that must be constants other than NULL. ``check``, from the values of all arguments (None for what is no
-    constant), raises ValueError for what makes no sense: so that a mistake is said before a row is read.
+    ``evaluate`` is its oracle: from Arrow arrays (constants as scalars, but never all of them) to an array. An argument
+    type of None takes any. The last ``optional`` arguments may be left out, and are then not given to it. ``constants``
+    are the numbers of arguments that must be constants other than NULL. ``check``, from the values of all arguments
+    (None for what is no constant), raises ValueError for what makes no sense: so that a mistake is said before a row is
+    read.
 
     ``native``: from the arguments, each a ``Literal`` or the SQL text that stands for it, to Spark SQL text of the same
     meaning, or None where Spark cannot say it; then ``narrows`` may give, likewise, a plainer condition that is true
@@ -29,7 +30,7 @@ class Function:
     """
 
     name: str
-    argument_types: tuple[pa.DataType, ...]
+    argument_types: tuple[pa.DataType | None, ...]
     evaluate: Callable[..., pa.Array]
     native: Callable[..., str | None] | None = None
     implies: Callable[[Call], Sequence[Leaf]] | None = None
@@ -39,6 +40,11 @@ class Function:
     constants: frozenset[int] = frozenset()
     check: Callable[..., None] | None = None
     narrows: Callable[..., str | None] | None = None
+    returns: pa.DataType = pa.bool_()
+    recall: int | None = None
+    """The number of the argument that says which share of the first rows is enough for an order by the function."""
+    version: int = 1
+    """To be raised when the function means something else: indexes on it are then built anew."""
 
 
 def build_call(function: Function, arguments: Sequence[Term], context: Context) -> Call:
@@ -56,17 +62,19 @@ def build_call(function: Function, arguments: Sequence[Term], context: Context) 
             function.check(*(term.value if isinstance(term, Literal) else None for term in made))
         except ValueError as wrong:
             raise AnalysisError(f"{function.name}(): {wrong}") from None
-    return Call(function.name, tuple(made))
+    return Call(function.name, tuple(made), function.returns)
 
 
 def _argument(function: Function, number: int, term: Term, context: Context) -> Term:
     data_type = function.argument_types[number]
-    try:
-        made = coerce_term(term, data_type, context)
-    except AnalysisError as refusal:
-        raise AnalysisError(
-            f"{function.name}(): argument {number + 1} must be {spark_type_name(data_type)}: {refusal}"
-        ) from None
+    made = term
+    if data_type is not None:
+        try:
+            made = coerce_term(term, data_type, context)
+        except AnalysisError as refusal:
+            raise AnalysisError(
+                f"{function.name}(): argument {number + 1} must be {spark_type_name(data_type)}: {refusal}"
+            ) from None
     if number in function.constants and (not isinstance(made, Literal) or made.value is None):
         raise AnalysisError(f"{function.name}(): argument {number + 1} must be a constant, and not NULL")
     return made

@@ -5,7 +5,7 @@ Days for a date, microseconds for a timestamp, ``{"hex": …}`` for bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -26,6 +26,8 @@ def decode_literal(written: Any, data_type: pa.DataType) -> Any:
         return None
     if is_.is_binary(data_type):
         return bytes.fromhex(written["hex"])
+    if is_.is_list(data_type) and isinstance(written, list):
+        return [decode_literal(each, data_type.value_type) for each in written]
     if not isinstance(written, str):
         raise ValueError(written)
     if is_.is_string(data_type):
@@ -47,13 +49,15 @@ def decode_literal(written: Any, data_type: pa.DataType) -> Any:
     return int(written)
 
 
-def encode_literal(value: Any, data_type: pa.DataType) -> str | Mapping[str, str] | None:
+def encode_literal(value: Any, data_type: pa.DataType) -> str | Mapping[str, str] | Sequence[Any] | None:
     """The text that ``decode_literal`` gives the value for."""
     match value:
         case None:
             return None
         case bytes():
             return {"hex": value.hex()}
+        case list():
+            return [encode_literal(each, data_type.value_type) for each in value]
         case bool():
             return str(value).lower()
         case float():

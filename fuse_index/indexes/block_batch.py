@@ -112,6 +112,10 @@ class BlockBatch(Protocol):
         """The unit's own payload; None where there is none."""
         ...
 
+    def read_payloads(self) -> list[bytes | None]:
+        """Read small payloads at once, the whole one of each unit; None where there is none. Raises StorageError."""
+        ...
+
     def packs(self) -> Sequence[tuple[Payload, npt.NDArray[np.int64]]]:
         """Each pack that payloads of this batch lie in, as one payload, with the units in it: int64, shape (k,)."""
         ...
@@ -189,6 +193,11 @@ class FrameBatch:
 
     def payload(self, unit: int) -> Payload | None:
         return None if self.sidecars is None else self.sidecars.payload(unit)
+
+    def read_payloads(self) -> list[bytes | None]:
+        """Read the payload of each unit; None where there is none."""
+        nothing: list[bytes | None] = [None] * len(self)
+        return nothing if self.sidecars is None else self.sidecars.read_payloads()
 
     def packs(self) -> Sequence[tuple[Payload, UnitIndices]]:
         """Each pack with the units in it: int64, shape (k,)."""

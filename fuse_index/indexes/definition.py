@@ -184,8 +184,9 @@ def _load_definition(
 def _mismatch(content: Mapping[str, Any], present: Mapping[str, Any], writes: int) -> Refusal | None:
     """Why sidecars built for the stored definition are not those that it would have today."""
 
-    def differs(part: str) -> bool:
-        return bool(content.get(part, present[part]) != present[part])
+    def differs(part: str, without: Any = None) -> bool:
+        expected = present.get(part, without)
+        return bool(content.get(part, expected if without is None else without) != expected)
 
     by = present["by"]
     for name, distribution in content.get("functions_by", {}).items():
@@ -193,6 +194,10 @@ def _mismatch(content: Mapping[str, Any], present: Mapping[str, Any], writes: in
             brings = f"and here {here} brings a function of that name" if here else "which does not bring it here"
             detail = f"its terms call the {name!r} of {distribution}, {brings}: install {distribution}, or rebuild it"
             return Refusal(Reason.PLUGIN_MISSING, detail)
+    if differs("function_versions", {}):
+        was, now = content.get("function_versions", {}), present.get("function_versions", {})
+        changed = ", ".join(f"{name!r}" for name in sorted(was.keys() | now.keys()) if was.get(name) != now.get(name))
+        return Refusal(Reason.OPTION_MISMATCH, f"{changed} means something else since it was built: rebuild the index")
     if int(content.get("version", 1)) > writes:
         detail = f"it is of payload version {content['version']}, and {by} here writes {writes}: upgrade {by}"
         return Refusal(Reason.PAYLOAD_TOO_NEW, detail)
@@ -238,6 +243,9 @@ def with_key(definition: IndexDefinition, kind: IndexKind, schema: Schema, host:
         content["lg_k"] = [each.lg_k for each in definition.inputs]
     if called := _foreign_functions((*(each.term for each in definition.inputs), definition.where), host):
         content["functions_by"] = called
+        versions = {name: host.functions[name].version for name in called if name in host.functions}
+        if changed := {name: version for name, version in versions.items() if version != 1}:
+            content["function_versions"] = changed
     if definition.where is not None:
         content["where"] = encode_predicate(definition.where, schema)
     if definition.context is not None:

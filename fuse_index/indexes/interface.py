@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Literal as OneOf
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +31,10 @@ from fuse_index.reasons import Reason
 from fuse_index.signals.events import Event
 from fuse_storage import Pack, Sidecar
 
-API = 1
-"""The version of this module's interface; a kind that was written for another one is refused by name."""
+API = 2
+"""The version of this module's interface."""
+APIS = frozenset({1, API})
+"""Versions whose kinds are taken as they are; a kind that was written for another one is refused by name."""
 
 hookspec = pluggy.HookspecMarker("fuse_index")
 hookimpl = pluggy.HookimplMarker("fuse_index")
@@ -47,7 +50,7 @@ class Hooks:
 
     @hookspec
     def fuse_index_functions(self) -> Iterable[Function]:
-        """The boolean functions that this module brings to predicates and to Spark SQL."""
+        """The functions that this module brings to conditions, values and Spark SQL."""
         raise NotImplementedError  # never called: pluggy reads the signature
 
     @hookspec
@@ -98,12 +101,15 @@ class Probe(Generic[_What]):
     ``cost`` orders the asking: 0 for what lives in statistics or summaries, else about the bytes to read per block.
     ``judges_null``: the ballots say themselves where the leaf may be NULL on rows whose inputs are not (a path that is
     missing from a document); without it, the engine takes "may be NULL" as possible for any leaf that is not on the
-    inputs themselves.
+    inputs themselves. ``recall``, of rankings: the share of the best rows that is found; 1 is all of them.
+    ``selectivity``: on which share of rows the leaf may be TRUE, if that is known: who leaves out more is asked sooner.
     """
 
     what: _What
     cost: float = 0.0
     judges_null: bool = False
+    recall: float = 1.0
+    selectivity: float | None = None
 
 
 class IndexKind:
@@ -119,6 +125,8 @@ class IndexKind:
     """A frozen dataclass of JSON-able fields with defaults: validation, command-line flags, definition hash."""
     implicit: ClassVar[bool] = False
     """Asked about every column without a definition, because all it needs are the statistics each block has."""
+    best: ClassVar[OneOf["", "least", "greatest"]] = ""
+    """Which values of the function ``searches`` rank best; a score is the value, or with "least" -1 times the value."""
 
     def aggregates(self, options: Any) -> Sequence[str]:
         """Aggregates that the options name, such as "sum(amount)".
@@ -202,9 +210,7 @@ class Ranks(Protocol):
     """ "Which rows are best": for top-k searches."""
 
     searches: ClassVar[str]
-    """The function by a call of which rows are ranked, such as ``match``: its arguments are a term, a query and
-    options.
-    """
+    """The function by a call of which rows are ranked: its arguments are a term, a literal of any type, and options."""
 
     def compile_ranking(
         self, what: Call, inputs: Sequence[Input], options: Any, context: Context
@@ -241,6 +247,26 @@ class Ranks(Protocol):
         Gives their numbers in the block, int64, and their scores, float64, both of shape (rows,). ``among``: only rows
         that are set in it, bool, one element per row of the block; None: of all rows.
         """
+        ...
+
+
+@runtime_checkable
+class Approximates(Protocol):
+    """Optional, for kinds that rank: for searches that may miss some of the best rows."""
+
+    def compile_approximation(
+        self, what: Call, inputs: Sequence[Input], options: Any, context: Context, recall: float
+    ) -> Probe[Any] | Refusal:
+        """Like ``compile_ranking``, where this share of the best rows is enough; ``Probe.recall`` is at least that."""
+        ...
+
+
+@runtime_checkable
+class Scores(Protocol):
+    """Optional, for kinds whose scores hang on the row alone: nothing is built to search rows without an index."""
+
+    def score(self, probe: Probe[Any], rows: pa.Table) -> npt.NDArray[np.float64]:
+        """The score of each row, as ``top`` gives it: float64, shape (n,). ``rows`` has one column per input."""
         ...
 
 

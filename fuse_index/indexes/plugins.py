@@ -19,7 +19,7 @@ from typing import Any
 import pluggy
 
 from fuse_index.errors import InputError
-from fuse_index.indexes.interface import API, Hooks, IndexKind
+from fuse_index.indexes.interface import API, APIS, Hooks, IndexKind
 
 ENTRY_POINT_GROUP = "fuse_index.plugins"
 """The entry-point group under which distributions announce their plugins."""
@@ -183,7 +183,7 @@ def instantiate_kind(kind: Any, plugin: Plugin) -> IndexKind:
     if not isinstance(name, str) or not name:
         raise PluginRejected(f"index kind {kind.__qualname__} of {plugin.source} is not used: it has no name")
     about = f"index kind {name!r} of {plugin.source} is not used:"
-    if kind.api != API:
+    if kind.api not in APIS:
         older = kind.api < API if isinstance(kind.api, int) else True
         advice = f"upgrade {plugin.distribution}" if older else f"upgrade {OWN_DISTRIBUTION}"
         raise PluginRejected(

@@ -155,6 +155,8 @@ def check_probe(answer: object, method: str) -> Probe[Any] | Refusal:
     """
     match answer:
         case Probe(judges_null=bool() | np.bool_()) if _is_cost(answer.cost):
+            if not _is_cost(answer.recall) or not (answer.selectivity is None or _is_cost(answer.selectivity)):
+                raise TypeError(f"{method}() gave a Probe with {answer.recall=!r} and {answer.selectivity=!r}")
             return answer
         case Probe():
             raise TypeError(f"{method}() gave a Probe with cost {answer.cost!r} and judges_null {answer.judges_null!r}")

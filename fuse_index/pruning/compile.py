@@ -49,6 +49,12 @@ class CompiledProbe:
         return self.built_in and self.definition is None
 
     @property
+    def order(self) -> float:
+        """Who is asked first: what a block costs, for the share of rows that the answer may leave out."""
+        selectivity = self.probe.selectivity
+        return self.probe.cost if selectivity is None else self.probe.cost / max(1.0 - selectivity, 1e-3)
+
+    @property
     def identity(self) -> str:
         """The voter's identity in any query of the table: the key of its definition, or the kind."""
         return identify(self.kind, self.definition)
@@ -90,7 +96,7 @@ class PredicateProbes:
     conjunctions: Mapping[And | Or, Sequence[Conjunction]]
     implied: Mapping[Leaf, Sequence[Leaf]]
     strict_functions: frozenset[str]
-    """Functions that are NULL exactly where an argument is."""
+    """Functions that are NULL wherever an argument is."""
     is_whole: bool = True
 
     def without(self, reasons: Mapping[str, Refusal]) -> PredicateProbes:
@@ -149,13 +155,14 @@ class IndexSet:
                 yield conjunction
 
     def _leaf_probes(self, subject: Leaf | Conjunction) -> LeafProbes:
-        if isinstance(subject, Opaque) or decided_by_engine(subject):
+        asked = subject.asked if isinstance(subject, Opaque) else subject
+        if isinstance(asked, Opaque) or decided_by_engine(asked):
             return LeafProbes(subject, (), ())
         probes: list[CompiledProbe] = []
         refusals: list[IndexRefusal] = []
-        for result in self._compile_leaf(subject):
+        for result in self._compile_leaf(asked):
             (probes if isinstance(result, CompiledProbe) else refusals).append(result)  # type: ignore[arg-type]
-        return LeafProbes(subject, tuple(sorted(probes, key=lambda compiled: compiled.probe.cost)), tuple(refusals))
+        return LeafProbes(subject, tuple(sorted(probes, key=lambda compiled: compiled.order)), tuple(refusals))
 
     def _compile_leaf(self, subject: Leaf | Conjunction) -> Iterator[CompiledProbe | IndexRefusal]:
         terms = leaf_terms(subject)

@@ -13,6 +13,7 @@ leaf                        what it may be on a row with a NULL input
 ``a IS NULL``               TRUE
 ``a = 1 AND b = 1``         FALSE or NULL: the other conjunct may be FALSE
 ``f(a)``, f NULL on NULL    NULL
+``f(a) = 1``, such an f     NULL
 ``f(a)``, any other f       TRUE, FALSE or NULL
 ==========================  ==================================================
 
@@ -22,7 +23,7 @@ functions over vectors of units; nothing here reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fuse_index.expressions.calls import NULL_ON_NULL, NULL_OTHERWISE
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.evaluate import evaluate_constant
 from fuse_index.expressions.function import Function
@@ -156,7 +158,7 @@ def complete_ballot(
 ) -> Ballot:
     """An author's ballot on a leaf, with the outcomes that NULLs in the inputs add: n units in, n units out.
 
-    ``strict_functions``: those that are NULL exactly where an argument is. For ``a = 1``, an author who says that no
+    ``strict_functions``: those that are NULL wherever an argument is. For ``a = 1``, an author who says that no
     row is 1, all are, or some are; on blocks without NULLs, with some, and with nothing else:
 
     >>> a = Column(("a",), pa.int64())
@@ -169,8 +171,10 @@ def complete_ballot(
     """
     terms = set(leaf_terms(leaf))
     on_inputs = terms <= {given.term for given in inputs}
+    if isinstance(leaf, Call):
+        on_inputs = on_inputs and leaf.name in strict_functions and leaf.name not in NULL_OTHERWISE
     answered = UNKNOWN if on_inputs or probe.judges_null else TRUE | FALSE
-    spread = all(propagates_null(given.term, terms) for given in inputs)
+    spread = all(propagates_null(given.term, terms, strict_functions) for given in inputs)
     on_null = outcomes_on_null(leaf, strict_functions) if spread else UNKNOWN
     return add_null_outcomes(ballot, leaf, null_presence, answered, on_null)
 
@@ -216,20 +220,27 @@ def outcomes_on_null(leaf: Leaf | Conjunction, strict_functions: frozenset[str] 
             return NULL
 
 
-def propagates_null(input_term: Term, terms: set[Term]) -> bool:
-    """Whether a NULL in this input makes the whole leaf see NULL: the leaf is on it, or on a cast or path of it."""
+def propagates_null(input_term: Term, terms: Iterable[Term], strict_functions: frozenset[str]) -> bool:
+    """Whether a NULL in this input makes the whole leaf see NULL.
+
+    The leaf is on it, or on a cast, a path or a strict function of it.
+    """
     for term in terms:
-        inner: Term = term
-        while inner != input_term and isinstance(inner, Cast | JsonPath):
-            inner = inner.term
-        if inner == input_term:
-            return True
+        match term:
+            case _ if term == input_term:
+                return True
+            case Cast(inner) | JsonPath(inner) if propagates_null(input_term, [inner], strict_functions):
+                return True
+            case Call(name, arguments) if name in strict_functions:
+                if propagates_null(input_term, arguments, strict_functions):
+                    return True
     return False
 
 
 def strict_function_names(functions: Mapping[str, Function]) -> frozenset[str]:
-    """The functions that are NULL exactly where an argument is."""
-    return frozenset(name for name, function in functions.items() if function.null_on_null)
+    """The functions that are NULL wherever an argument is: plugins' own, and Spark's where no plugin has their name."""
+    own = {name for name, function in functions.items() if function.null_on_null}
+    return frozenset(own | (NULL_ON_NULL - functions.keys()))
 
 
 def _is_null_literal(term: Term) -> bool:

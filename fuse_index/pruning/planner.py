@@ -252,7 +252,7 @@ class _Planner:
                 for compiled in leaf_probes.probes
                 if compiled.probe.cost > 0
             ),
-            key=lambda pair: pair[0].probe.cost,
+            key=lambda pair: pair[0].order,
         )
         still_to_ask = Counter(leaf_probes.leaf for _, leaf_probes in pending)
         best = tally.best_case(still_to_ask) if pending else tally.count

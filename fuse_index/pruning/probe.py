@@ -171,8 +171,8 @@ class LevelProbe:
     def complete_ballot(
         self, leaf: Leaf | Conjunction, compiled: CompiledProbe, ballot: Ballot, nulls: NullPresence
     ) -> Ballot:
-        strict_functions = self.context.probes.strict_functions
-        return complete_ballot(ballot, leaf, compiled.probe, compiled.inputs, nulls, strict_functions)
+        asked, strict_functions = leaf.asked if isinstance(leaf, Opaque) else leaf, self.context.probes.strict_functions
+        return complete_ballot(ballot, asked, compiled.probe, compiled.inputs, nulls, strict_functions)
 
     def nulls(self, inputs: tuple[Input, ...]) -> NullPresence:
         nulls = NullPresence(np.zeros(len(self.row_counts), np.bool_), np.zeros(len(self.row_counts), np.bool_))

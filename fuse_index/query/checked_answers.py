@@ -35,9 +35,36 @@ def total_bounds(bounds: Sequence[_Scores]) -> _Scores:
     return np.asarray(np.where(highest > 0, positive, highest), np.float64)
 
 
-def checked_ranking(compile_ranking: Callable[[], object]) -> Probe[Any] | Refusal:
-    """What ``compile_ranking`` gave. Raises TypeError or ValueError for what is neither a probe nor a refusal."""
-    return check_probe(compile_ranking(), "compile_ranking")
+def checked_ranking(compile_ranking: Callable[[], object], recall: float = 1.0) -> Probe[Any] | Refusal:
+    """What a kind made of a query.
+
+    Raises TypeError or ValueError for what is neither a probe nor a refusal, and for one that finds less than
+    ``recall`` of the best rows.
+    """
+    answer = check_probe(compile_ranking(), "compile_ranking")
+    if isinstance(answer, Probe) and not recall <= answer.recall <= 1.0:
+        raise ValueError(f"a ranking of recall {answer.recall} was given where {recall:g} is asked for")
+    return answer
+
+
+def checked_scores(answer: Any, row_count: int) -> _Scores:
+    """What ``score()`` gave of so many rows: float64, shape (row_count,). Raises ValueError for any other form."""
+    scores = np.asarray(answer, np.float64)
+    if scores.shape != (row_count,) or np.isnan(scores).any():
+        raise ValueError(f"score() gave an array of shape {scores.shape} for {row_count} rows, or NaN in it")
+    return scores
+
+
+def best_of(scores: _Scores, limit: int, among: npt.NDArray[np.bool_] | None) -> tuple[_Numbers, _Scores]:
+    """The best rows by scores of all of them, best first, and their scores; of equals, the first.
+
+    ``among``: bool, one per row; the only rows to be ranked.
+    """
+    if among is not None:
+        scores = np.where(among, scores, -np.inf)
+    rows = np.argsort(-scores, kind="stable")[:limit]
+    rows = rows[scores[rows] > -np.inf]
+    return rows, scores[rows]
 
 
 def checked_bound(answer: Any) -> float:

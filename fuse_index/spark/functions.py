@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
-from pyspark.sql.types import BooleanType
 
 from fuse_index.expressions import literals
 from fuse_index.expressions import types as spark_types
@@ -35,8 +34,9 @@ from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.request_server import serve_requests
 from fuse_index.spark.placement import is_connect
 from fuse_index.spark.protocol.words import ARGUMENT, UDF
+from fuse_index.spark.schemas import to_spark_type
 from fuse_index.spark.workers import for_workers
-from fuse_index.sql.call_markers import render_call_mark
+from fuse_index.sql.call_markers import VALUE_MARK_PREFIX, render_call_mark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,7 +111,11 @@ class FunctionCallback:
         inputs = [_sql(term) for term in call.arguments if not isinstance(term, Literal)]
         if not inputs:
             answer = self.function.evaluate(*broadcast_constants(self.function, constants, 1))[0].as_py()
-            return f"+{_BOOLEAN_SQL[answer]}"
+            return f"+{_BOOLEAN_SQL[answer] if _is_condition(self.function) else _value_sql(answer, call.type)}"
+        if not _is_condition(self.function):
+            mark = render_call_mark(call, inputs, False, VALUE_MARK_PREFIX)
+            udf = _bound_udf(self.function, constants)
+            return self.bridge.callOfUdf(f"if({mark}, {_UDF_PLACEHOLDER}, NULL)", udf._unwrapped._judf, inputs)
         mark = render_call_mark(call, inputs, self.function.null_on_null)
         if (sql := _sql_by(self.function.native, call)) is not None:
             return f"+({sql}) AND {mark}"
@@ -119,6 +123,15 @@ class FunctionCallback:
         sql = _UDF_PLACEHOLDER if implied is None else f"({implied}) AND {_UDF_PLACEHOLDER}"
         udf = _bound_udf(self.function, constants)
         return self.bridge.callOfUdf(f"({sql}) AND {mark}", udf._unwrapped._judf, inputs)
+
+
+def _is_condition(function: Function) -> bool:
+    return bool(function.returns == pa.bool_())
+
+
+def _value_sql(value: Any, data_type: pa.DataType) -> str:
+    written = "NULL" if value is None else "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return f"CAST({written} AS {spark_types.spark_type_name(data_type)})"
 
 
 def _sql_by(writer: Callable[..., str | None] | None, call: Call) -> str | None:
@@ -157,7 +170,7 @@ def _bound_udf(function: Function, constants: Sequence[pa.Scalar | None]) -> Any
         values = iter(columns)
         return function.evaluate(*(next(values) if constant is None else constant for constant in constants))
 
-    return _vectorised_udf(evaluate, kinds, function.name)
+    return _vectorised_udf(evaluate, kinds, function)
 
 
 def _unbound_udf(function: Function) -> Any:
@@ -165,7 +178,7 @@ def _unbound_udf(function: Function) -> Any:
 
     def evaluate(*columns: pa.Array) -> pa.Array:
         if not len(columns[0]):
-            return pa.array([], pa.bool_())
+            return pa.array([], function.returns)
         constants = {number: columns[number][0] for number in function.constants if number < len(columns)}
         for number, constant in constants.items():
             if not pc.all(pc.equal(columns[number], constant)).as_py():
@@ -174,21 +187,23 @@ def _unbound_udf(function: Function) -> Any:
             function.check(*(constants[n].as_py() if n in constants else None for n in range(len(columns))))
         return function.evaluate(*(constants.get(number, column) for number, column in enumerate(columns)))
 
-    return _vectorised_udf(evaluate, function.argument_types, function.name)
+    return _vectorised_udf(evaluate, function.argument_types, function)
 
 
-def _vectorised_udf(evaluate: Callable[..., pa.Array], kinds: Sequence[pa.DataType], name: str) -> Any:
+def _vectorised_udf(evaluate: Callable[..., pa.Array], kinds: Sequence[pa.DataType | None], function: Function) -> Any:
     """A UDF on Arrow arrays where Spark has them (4.1), else on pandas' series; it names no module of ours."""
     vectorised: Any = sf
+    name, returns = function.name, to_spark_type(function.returns)
     evaluate = for_workers(evaluate)
     if hasattr(sf, "arrow_udf"):
 
         def on_arrays(*columns: pa.Array) -> pa.Array:
-            return evaluate(*(column.cast(kind) for column, kind in zip(columns, kinds, strict=False)))
+            given = zip(columns, kinds, strict=False)
+            return evaluate(*(column if kind is None else column.cast(kind) for column, kind in given))
 
         on_arrays.__annotations__ = {"columns": pa.Array, "return": pa.Array}
         on_arrays.__name__ = name
-        return vectorised.arrow_udf(on_arrays, BooleanType())
+        return vectorised.arrow_udf(on_arrays, returns)
 
     import pandas as pd  # a quarter of what a planning process would take to begin, and rarely needed
 
@@ -198,7 +213,7 @@ def _vectorised_udf(evaluate: Callable[..., pa.Array], kinds: Sequence[pa.DataTy
 
     on_series.__annotations__ = {"columns": pd.Series, "return": pd.Series}
     on_series.__name__ = name
-    return vectorised.pandas_udf(on_series, BooleanType())
+    return vectorised.pandas_udf(on_series, returns)
 
 
 def _as_column(argument: Any, constant: bool) -> Column:

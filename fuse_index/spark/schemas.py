@@ -33,20 +33,20 @@ def to_spark_schema(schema: pa.Schema) -> spark.StructType:
 
 
 def _spark_field(field: pa.Field) -> spark.StructField:
-    return spark.StructField(field.name, _spark_type(field.type), field.nullable)
+    return spark.StructField(field.name, to_spark_type(field.type), field.nullable)
 
 
-def _spark_type(arrow_type: pa.DataType) -> spark.DataType:
+def to_spark_type(arrow_type: pa.DataType) -> spark.DataType:
     if is_.is_decimal(arrow_type):
         return spark.DecimalType(arrow_type.precision, arrow_type.scale)
     if is_.is_struct(arrow_type):
         return spark.StructType([_spark_field(field) for field in arrow_type])
     if is_.is_map(arrow_type):
         return spark.MapType(
-            _spark_type(arrow_type.key_type), _spark_type(arrow_type.item_type), arrow_type.item_field.nullable
+            to_spark_type(arrow_type.key_type), to_spark_type(arrow_type.item_type), arrow_type.item_field.nullable
         )
     if is_.is_list(arrow_type):
-        return spark.ArrayType(_spark_type(arrow_type.value_type), arrow_type.value_field.nullable)
+        return spark.ArrayType(to_spark_type(arrow_type.value_type), arrow_type.value_field.nullable)
     for arrow_scalar, spark_scalar in _SCALAR_TYPES:
         if arrow_scalar == arrow_type:
             return spark_scalar

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -161,7 +162,7 @@ def search(
     spark: SparkSession,
     url: str,
     columns: str | Sequence[str],
-    query: str,
+    query: Any,
     limit: int = 10,
     where: str | None = None,
     select: Sequence[str] | None = None,
@@ -169,6 +170,7 @@ def search(
     highlight: tuple[str, str] | None = None,
     branch: str = "main",
     at: str | int | datetime | None = None,
+    recall: float = 1.0,
 ) -> DataFrame:
     """Find the best rows for a query, best first, as ``Table.search`` does.
 
@@ -176,7 +178,7 @@ def search(
         spark: A session, classic or Connect.
         url: Where the table is.
         columns: A column, or several, whose scores are added.
-        query: What to look for, in the language of the index.
+        query: What to look for: a text in the language of the index, or a value of the column's type (a vector).
         limit: How many rows at most.
         where: A condition that leaves rows out and changes no score.
         select: The columns wanted; by default all.
@@ -184,6 +186,7 @@ def search(
         highlight: Signs before and after what matches, in a column ``_highlight``.
         branch: Which branch.
         at: A snapshot id, a tag or a time.
+        recall: Which share of the best rows is enough; below 1, an index may guess.
 
     Returns:
         A DataFrame of the rows with their ``_score``.
@@ -197,7 +200,8 @@ def search(
     """
 
     def best_rows() -> pa.Table:
-        return open_table(url, branch=branch, at=at).search(columns, query, limit, where, select, options, highlight)
+        table = open_table(url, branch=branch, at=at)
+        return table.search(columns, query, limit, where, select, options, highlight, recall)
 
     rows = run_where_reachable(spark, best_rows).combine_chunks()  # PySpark loses rows after batches without any
     return spark.createDataFrame(rows, to_spark_schema(rows.schema))

@@ -4,7 +4,8 @@ A node says its class, its type, and its parameters: ``value`` of a Literal as t
 timestamp, ``{"hex": …}`` for bytes, null for NULL), ``name``, ``metadata`` and ``ours`` of a column, ``ordinal`` of a
 struct's field, ``evalMode`` and ``zone`` of a cast, ``values`` of an InSet, ``escape`` of a LIKE, ``excess`` of what
 stands for a tree that is too large to be sent. A class, a type or a column that is not known here makes the smallest
-condition around it Opaque, which never prunes. Knows no Spark, and no SQL.
+condition around it Opaque, which is evaluated by nobody; where its functions are known by name, it has a meaning for
+index kinds. Knows no Spark, and no SQL.
 """
 
 from __future__ import annotations
@@ -29,14 +30,17 @@ from fuse_index.expressions.constant_folding import fold_constants, fold_term
 from fuse_index.expressions.errors import UnsupportedAggregate, UnsupportedExpression
 from fuse_index.expressions.like import LikePattern
 from fuse_index.expressions.normalize import normalize
+from fuse_index.expressions.traversal import leaf_terms
 from fuse_index.predicate import (
     And,
+    Call,
     Compare,
     Contains,
     Context,
     EndsWith,
     In,
     IsNull,
+    Leaf,
     Like,
     Literal,
     Not,
@@ -48,7 +52,8 @@ from fuse_index.predicate import (
     Term,
 )
 from fuse_index.reasons import Reason
-from fuse_index.sql.call_markers import parse_call_mark
+from fuse_index.sql.call_markers import VALUE_MARK_PREFIX, parse_call_mark
+from fuse_index.sql.catalyst_calls import CatalystCallReader
 from fuse_index.sql.catalyst_terms import CatalystTree, decode_catalyst_value
 from fuse_index.sql.catalyst_values import CatalystValueReader
 from fuse_storage import Schema
@@ -102,6 +107,11 @@ def decode_filter(
 def decode_catalyst_term(tree: CatalystTree, schema: Schema, context: Context) -> Term:
     """The value that a tree stands for. Raises UnsupportedExpression for what is not understood."""
     return _Reader(schema, context).term(tree)
+
+
+def decode_value_mark(tree: CatalystTree, schema: Schema, context: Context) -> Call | None:
+    """The call of a plugin's function that a tree is the mark of. Raises UnsupportedExpression for its arguments."""
+    return parse_call_mark(tree, _Reader(schema, context).term, VALUE_MARK_PREFIX)
 
 
 def decode_aggregation(
@@ -173,7 +183,11 @@ class _Reader(CatalystValueReader):
         try:
             return _CONDITIONS.get(tree["node"], _Reader.truth)(self, tree)
         except UnsupportedExpression as unknown:
-            return Opaque(_plan_text(tree), unknown.reason)
+            return Opaque(_plan_text(tree), unknown.reason, meaning=self.meaning(tree))
+
+    def meaning(self, tree: CatalystTree) -> Leaf | None:
+        """What index kinds are asked about in the place of a condition that is not understood; None if nothing."""
+        return _MeaningReader(self.schema, self.context, arithmetic=True).leaf(tree)
 
     # --- conditions -------------------------------------------------------------------------------------------
 
@@ -234,6 +248,21 @@ _CONDITIONS: dict[str, Callable[[_Reader, CatalystTree], Predicate]] = {
     "IsNaN": _Reader.is_nan,
     "Like": _Reader.like,
 }
+
+
+class _MeaningReader(CatalystCallReader, _Reader):
+    """Reads conditions with functions that are known by name alone."""
+
+    def leaf(self, tree: CatalystTree) -> Leaf | None:
+        try:
+            read = _CONDITIONS.get(tree["node"], _Reader.truth)(self, tree)
+        except UnsupportedExpression:
+            return None
+        match read:
+            case Compare("=", Call() as call, Literal(True)) if call.type == pa.bool_():
+                read = call
+        leaf = normalize(fold_constants(read, self.context), self.context)
+        return leaf if isinstance(leaf, Leaf) and not isinstance(leaf, Opaque) and leaf_terms(leaf) else None
 
 
 def _plan_text(tree: CatalystTree) -> str:

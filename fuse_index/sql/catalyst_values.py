@@ -39,7 +39,7 @@ class CatalystValueReader(CatalystTermReader):
         if data_type is None or data_type != types.type_from_spark_json(tree["type"]):
             raise UnsupportedExpression(reason=Reason.TYPE_MISMATCH)
         made = Call(operator, operands, data_type)
-        if depends_on_ansi(made) and tree["evalMode"] != ("ANSI" if self.context.ansi else "LEGACY"):
+        if depends_on_ansi(made) and tree.get("evalMode") != ("ANSI" if self.context.ansi else "LEGACY"):
             raise UnsupportedExpression(reason=Reason.SESSION_SEMANTICS)
         return made
 
@@ -48,7 +48,7 @@ class CatalystValueReader(CatalystTermReader):
             made = negation(self.term(tree["children"][0]))
         except AnalysisError:
             raise UnsupportedExpression from None
-        if depends_on_ansi(made) and tree["failOnError"] != self.context.ansi:
+        if depends_on_ansi(made) and tree.get("failOnError") != self.context.ansi:
             raise UnsupportedExpression(reason=Reason.SESSION_SEMANTICS)
         return made
 

@@ -189,9 +189,14 @@ class ReadMixin(TableHandle):
     def _plan(
         self, predicate: Predicate | None, indexes: bool, strict: bool, seconds: float | None = None
     ) -> ScanPlan[BlockFrame]:
-        if seconds is not None and not 0 <= seconds < float("inf"):
-            raise InputError(f"index_seconds={seconds!r}: give a number of seconds, 0 or more")
+        check_index_seconds(seconds)
         return plan_scan(self.stored, predicate, self.engine, indexes=indexes, budget=seconds, strict=strict)
+
+
+def check_index_seconds(seconds: float | None) -> None:
+    """Raises InputError for what is no number of seconds."""
+    if seconds is not None and not 0 <= seconds < float("inf"):
+        raise InputError(f"index_seconds={seconds!r}: give a number of seconds, 0 or more")
 
 
 def scan_polars(source: Any) -> polars.LazyFrame:

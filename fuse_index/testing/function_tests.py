@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from fuse_index.errors import OpaqueError, WhereError
 from fuse_index.expressions.errors import AnalysisError
-from fuse_index.expressions.evaluate import evaluate
+from fuse_index.expressions.evaluate import evaluate, evaluate_term
 from fuse_index.expressions.function import Function, build_call
 from fuse_index.expressions.to_sql import predicate_sql, term_sql
 from fuse_index.predicate import Call, Column, Context, Literal, Predicate, Term
@@ -36,14 +36,21 @@ class FunctionTests(ReportsPlainly):
 
     def values(self, number: int) -> Sequence[Any]:
         """What argument ``number`` holds, besides NULL; each value of a constant makes a call of its own."""
-        return small_worlds.samples_of_type(self.function.argument_types[number]).data
+        data_type = self.function.argument_types[number]
+        assert data_type is not None, f"{self.function.name} takes any type as argument {number + 1}: give values"
+        return small_worlds.samples_of_type(data_type).data
+
+    def types(self) -> Sequence[pa.DataType]:
+        """The types of the arguments; one that may be of any is of the type of its values."""
+        known = self.function.argument_types
+        return [pa.array(self.values(n)).type if known[n] is None else known[n] for n in range(len(known))]
 
     # --- tests ------------------------------------------------------------------------------------------------------
 
     def test_each_row_is_judged_by_itself(self) -> None:
         for call, rows in self.calls():
             found = self._evaluated(call, rows)
-            assert found.type == pa.bool_(), f"{term_sql(call)}: evaluate() gave {found.type}, not bool"
+            assert found.type == call.type, f"{term_sql(call)}: evaluate() gave {found.type}, not {call.type}"
             assert len(found) == len(rows), (
                 f"{term_sql(call)}: evaluate() gave {len(found)} values for {len(rows)} rows"
             )
@@ -90,7 +97,7 @@ class FunctionTests(ReportsPlainly):
 
     def calls(self) -> Iterator[tuple[Call, pa.Table]]:
         """Calls of the function on columns and constants, with rows that hold every mixture of their values."""
-        types, found = self.function.argument_types, False
+        types, found = self.types(), False
         constants = [self.values(number) for number in sorted(self.function.constants)]
         free = [number for number in range(len(types)) if number not in self.function.constants]
         rows = list(product(*[(*self.values(number), None) for number in free]))
@@ -114,7 +121,8 @@ class FunctionTests(ReportsPlainly):
     # --- judging ----------------------------------------------------------------------------------------------------
 
     def _evaluated(self, call: Call, rows: pa.Table) -> pa.Array:
-        found = evaluate(call, rows, Context(), {self.function.name: self.function})
+        functions = {self.function.name: self.function}
+        found = (evaluate if call.type == pa.bool_() else evaluate_term)(call, rows, Context(), functions)
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
     def _in_sql(self, native: Callable[..., str | None]) -> Iterator[tuple[Call, pa.Table, Predicate, str]]:
@@ -138,7 +146,7 @@ class FunctionTests(ReportsPlainly):
 
     def _compare(self, call: Call, rows: pa.Table, expected: pa.Array, found: pa.Array, how: str) -> None:
         for row, (one, other) in enumerate(zip(expected.to_pylist(), found.to_pylist(), strict=True)):
-            assert one == other, (
+            assert one == other or (one != one and other != other), (
                 f"{term_sql(call)} is {_outcome(one)} on {_row(rows, row)}, and {_outcome(other)} {how}"
             )
 
@@ -148,7 +156,7 @@ def _holds(predicate: Predicate, rows: pa.Table) -> pa.Array:
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
-def _outcome(value: bool | None) -> str:
+def _outcome(value: Any) -> str:
     return "NULL" if value is None else str(value).upper()
 
 

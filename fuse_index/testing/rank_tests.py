@@ -73,7 +73,7 @@ class RankTests(KindTests):
 
     # --- worlds -----------------------------------------------------------------------------------------------------
 
-    def ranked(self) -> Iterator[_RankingCheck]:
+    def ranked(self) -> Iterator[RankingCheck]:
         assert self.rankings, f"{type(self).__name__} must give rankings to test"
         for subject in self.subjects():
             blocks = [
@@ -84,10 +84,10 @@ class RankTests(KindTests):
             blocks += [[null], [pa.concat_tables([null, self.many_rows(subject, 5, 7)])]]
             shelf = MemoryBatch.index_blocks(subject, blocks)
             for ranking in self.rankings:
-                yield _RankingCheck(subject, shelf, ranking, self.scores(ranking, shelf.rows))
+                yield RankingCheck(subject, shelf, ranking, self.scores(ranking, shelf.rows))
 
 
-class _RankingCheck:
+class RankingCheck:
     """One ranking of the rows of a few blocks."""
 
     def __init__(self, subject: KindUnderTest, shelf: MemoryBatch, ranking: Call, scores: _Scores) -> None:
@@ -95,12 +95,18 @@ class _RankingCheck:
         assert isinstance(kind, Ranks)
         probe = kind.compile_ranking(ranking, subject.inputs, subject.options, subject.context)
         assert isinstance(probe, Probe), f"{subject}: {term_sql(ranking)} is refused: {probe}"
+        assert probe.recall == 1.0, (
+            f"{subject}: {term_sql(ranking)}: compile_ranking() is exact, and its probe says a recall of "
+            f"{probe.recall}: say so by compile_approximation()"
+        )
         self.about = f"{subject}: {term_sql(ranking)}"
+        self.subject, self.ranking = subject, ranking
         self.kind, self.batch, self.probe = kind, shelf, pickle.loads(pickle.dumps(probe))
         self.statistics = kind.merge_statistics([kind.gather(self.probe, shelf)])
         self.expected = np.split(scores, np.cumsum(shelf.row_counts)[:-1])
 
     def check(self, unit: int, k: int, among: npt.NDArray[np.bool_] | None, statistics: Any = None) -> None:
+        """Judge the best k rows of a unit. ``among``: bool, shape (rows,), the only rows to be ranked; None: all."""
         statistics = self.statistics if statistics is None else statistics
         rows, scores = self.kind.top(self.probe, statistics, self.batch, unit, k, among)
         right = self.expected[unit] if among is None else np.where(among, self.expected[unit], -np.inf)

@@ -8,17 +8,25 @@ from fuse_index.indexes.interface import Answers, Ranks, Votes
 from fuse_index.testing.answer_tests import AnswerTests
 from fuse_index.testing.isolation_tests import IsolationTests
 from fuse_index.testing.rank_tests import RankTests
+from fuse_index.testing.score_tests import ScoreTests
 from fuse_index.testing.table_tests import TableTests
 from fuse_index.testing.vote_tests import VoteTests
 
-_SUITES = ((VoteTests, Votes), (IsolationTests, Votes), (TableTests, Votes), (RankTests, Ranks), (AnswerTests, Answers))
+_SUITES = (
+    (VoteTests, Votes),
+    (IsolationTests, Votes),
+    (TableTests, Votes),
+    (RankTests, Ranks),
+    (ScoreTests, Ranks),
+    (AnswerTests, Answers),
+)
 
 
-class IndexTests(TableTests, IsolationTests, RankTests, AnswerTests):
+class IndexTests(TableTests, IsolationTests, ScoreTests, AnswerTests):
     """Inherit, name your kind, and it is tested.
 
     ``index``: the kind. ``inputs``: what it is put on; by default a column of each type that it accepts. ``options``:
-    an instance of its Options, or their values by name. ``functions``: the boolean functions that its leaves call. What
+    an instance of its Options, or their values by name. ``functions``: what its leaves call, and what it ranks by. What
     rows hold (``rows``, ``drawn``), what they are compared with (``literals``) and which leaves are asked (``leaves``)
     may be overridden: a kind on documents brings documents. A kind that ranks gives ``rankings`` and ``scores``, one
     that answers gives ``requests`` and ``answer``.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.metadata.metadata_table import ColumnGroup, IndexArray, MetadataRows, column_as_array, column_as_int64
 from fuse_storage.metadata.pack import PackSlice, UnreadablePack
 from fuse_storage.store.shared_files import resolve_store
+from fuse_storage.store.store import Store
 
 _SUMMARY_COLUMNS: ColumnGroup = ("indexed", "version", "summary")
 _PAYLOAD_COLUMNS: ColumnGroup = ("pack", "offset", "length", "chunk", "pack_length")
@@ -80,6 +82,7 @@ class SidecarRows:
         if found is None:
             found, self.error = _read_or_null(rows, _SUMMARY_COLUMNS)
         self._columns = found
+        self._files: dict[str, tuple[Store, str]] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -115,13 +118,32 @@ class SidecarRows:
 
         Does not read, and raises StorageError for one that cannot be where it is said to be.
         """
-        pack, offset, length, chunk, pack_length = (
-            self._spans.column(name)[block].as_py() for name in _PAYLOAD_COLUMNS
-        )
+        pack, offset, length, chunk, pack_length = self._places[block]
         if pack is None:
             return None
-        store, key = resolve_store(self._rows.store, pack, self._shares_files)
+        store, key = self._file_of(pack)
         return PackSlice(store, key, chunk, pack_length, (offset, length))
+
+    def read_payloads(self) -> list[bytes | None]:
+        """Read all payloads, those of a pack together; None where there is none. Raises as ``PackSlice.read``."""
+        found: list[bytes | None] = [None] * len(self)
+        offsets, lengths = self.spans
+        for pack, members in self._packs:
+            payloads = pack.read_spans(offsets[members], lengths[members])
+            for block, payload in zip(members.tolist(), payloads, strict=True):
+                found[block] = payload
+        return found
+
+    @cached_property
+    def _places(self) -> list[tuple[Any, ...]]:
+        """Pack, offset, length, chunk and length of the pack, of each block."""
+        return list(zip(*(self._spans.column(name).to_pylist() for name in _PAYLOAD_COLUMNS), strict=True))
+
+    def _file_of(self, pack: str) -> tuple[Store, str]:
+        """The store and key of a pack. Raises StorageError for one that cannot be where it is said to be."""
+        if pack not in self._files:
+            self._files[pack] = resolve_store(self._rows.store, pack, self._shares_files)
+        return self._files[pack]
 
     def packs(self) -> list[tuple[PackSlice, IndexArray]]:
         """Group payloads by pack: each pack, as a slice that is all of it, and the blocks whose payloads lie in it.
@@ -145,7 +167,7 @@ class SidecarRows:
 
     def _whole_pack(self, pack: str, chunk: int, length: int) -> PackSlice:
         try:
-            store, key = resolve_store(self._rows.store, pack, self._shares_files)
+            store, key = self._file_of(pack)
             return PackSlice(store, key, chunk, length)
         except StorageError as problem:
             return UnreadablePack(self._rows.store, problem)

@@ -1,4 +1,4 @@
-"""Index kinds of strangers, installed as wheels, skip blocks and rows in Spark SQL."""
+"""Index kinds of strangers, installed as wheels, skip blocks and rows in Spark SQL, and answer orders by a function."""
 
 import json
 
@@ -19,6 +19,35 @@ def test_kinds_of_installed_wheels_are_used_in_spark_sql(tmp_path):
     assert told == {
         "line LIKE '%timeout%'": [1, 1, 1000, 4000],
         "contains(line, 'no such thing')": [0, 0, 0, 4000],
+        "line RLIKE 'by a time(out|less)'": [1, 4, 4000, 4000],
+        "line RLIKE 'ended by .* time'": [1, 1, 1000, 4000],
+        "NOT (line RLIKE 'ended')": [3998, 4, 4000, 4000],
+        "line ILIKE '%A TIMEOUT%'": [1, 1, 1000, 4000],
+        "substring(line, 1, 3) = 'req' AND line RLIKE 'no such'": [0, 0, 0, 4000],
         "city = 'Lima'": [1000, 4, 1000, 4000],
         "city NOT IN ('Lima', 'Oslo')": [2000, 4, 2000, 4000],
+        "SELECT id FROM fuse.logs.docs ORDER BY near NULLS LAST LIMIT 3": [[3150, 3151, 3250], 1, "exact"],
+        "SELECT id, near AS d FROM fuse.logs.docs WHERE v IS NOT NULL AND id <> 3150 ORDER BY d LIMIT 2": [
+            [3151, 3250],
+            1,
+            "exact",
+        ],
+        "SELECT id FROM fuse.logs.docs ORDER BY near LIMIT 2": [
+            [5, 3150],
+            4,
+            "NULL comes first: say NULLS LAST, or that the column IS NOT NULL",
+        ],
+        "SELECT id FROM fuse.logs.docs ORDER BY near DESC LIMIT 1": [[0], 4],
+        "SELECT id FROM fuse.logs.docs ORDER BY near NULLS LAST, id LIMIT 1": [
+            [3150],
+            4,
+            "a second column may decide between equal rows",
+        ],
+        "SELECT id FROM fuse.logs.docs ORDER BY l2_distance(v, array(50.2, 31.1), 0.9) NULLS LAST LIMIT 3": [
+            [3150, 3151, 3250],
+            1,
+            "approximate: recall 0.9, as the search allows",
+        ],
+        "SELECT id FROM fuse.logs.docs ORDER BY -near NULLS LAST LIMIT 1": [[0], 4],
+        "SELECT id FROM fuse.logs.docs WHERE near > 1 AND id < 3200 ORDER BY near NULLS LAST LIMIT 1": [[3050], 4],
     }

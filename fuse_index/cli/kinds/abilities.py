@@ -12,6 +12,7 @@ import pyarrow as pa
 from fuse_index.indexes.interface import IndexKind, Input, Probe, Votes
 from fuse_index.indexes.sandbox import sandboxed_call
 from fuse_index.predicate import (
+    Call,
     Column,
     Compare,
     Contains,
@@ -65,6 +66,9 @@ def _conditions(data_type: pa.DataType) -> Iterator[tuple[str, Leaf]]:
         yield "LIKE '%a%'", Like(column, Literal("%some%", data_type))
         yield from (("startswith", StartsWith(column, value)), ("endswith", EndsWith(column, value)))
         yield "contains", Contains(column, value)
+        lower = Call("lower", (column,), data_type)
+        yield "ILIKE '%a%'", Like(lower, Literal("%some%", data_type))
+        yield "RLIKE", Call("rlike", (column, Literal("some.*text", data_type)))
 
 
 def _is_understood(kind: Votes, leaf: Leaf, data_type: pa.DataType) -> bool:

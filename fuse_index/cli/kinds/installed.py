@@ -12,7 +12,7 @@ import typer
 from fuse_index.cli import output
 from fuse_index.cli.kinds.abilities import conditions_by_type
 from fuse_index.cli.options import JsonOption
-from fuse_index.indexes.interface import Answers, IndexKind, Ranks
+from fuse_index.indexes.interface import Answers, Approximates, IndexKind, Ranks
 from fuse_index.indexes.registry import Host, PluginWarning
 
 plugins_app = typer.Typer(invoke_without_command=True)
@@ -96,6 +96,8 @@ def _describe(host: Host, kind: IndexKind) -> dict[str, Any]:
         "made": "of every column, without being created" if kind.implicit else f"create_index(name, {kind.name!r}, …)",
         "votes": conditions_by_type(kind),
         "ranks": kind.searches if isinstance(kind, Ranks) else None,
+        "orders": f"by {kind.searches}(), the {kind.best} first" if isinstance(kind, Ranks) and kind.best else None,
+        "approximates": "where a search allows it" if isinstance(kind, Approximates) else None,
         "answers": "aggregates that it keeps" if isinstance(kind, Answers) else None,
         "functions": sorted(own),
         "options": [

@@ -1,4 +1,5 @@
-"""Which rows did a ranked search find, and how?
+"""Which rows are best: searches, and orders by a function of a plugin, answered by indexes that rank.
 
-In come a search, and the numbers of its rows; out go their values, and the search's account.
+In: a snapshot, a query and a limit. Out: rows with their scores, the search's account, or the zones of a plan that hold
+the first rows.
 """

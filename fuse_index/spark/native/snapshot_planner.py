@@ -26,6 +26,7 @@ from fuse_index.predicate import Context, Predicate, Term
 from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
+from fuse_index.query.ranking.first_rows import RankedOrder, keep_first_rows
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.column_estimates import ColumnEstimate, estimate_columns
 from fuse_index.spark.native.driver_rows import RowBounds, certain_row_count, named_row_count, read_rows
@@ -38,7 +39,7 @@ from fuse_index.spark.native.file_listing import (
 )
 from fuse_index.spark.native.join_keys import may_prune_by_keys
 from fuse_index.spark.native.lru_cache import LruCache
-from fuse_index.spark.native.top_rows import decode_top_rows, keep_top_rows
+from fuse_index.spark.native.top_rows import TopRows, decode_top_rows, keep_top_rows
 from fuse_index.spark.native.zone_ranges import partial_ranges
 from fuse_index.spark.protocol import questions
 from fuse_index.spark.protocol.replies import AggregateReply, PruneReply, RefreshReply
@@ -155,7 +156,9 @@ class SnapshotPlanner:
         indexes = request.mode == INDEXED_MODE
         plan = plan_scan(table, predicate, engine, indexes=indexes)
         top = decode_top_rows(request.top, table.snapshot.schema, engine.context) if request.top else None
-        if top is not None and indexes:
+        if isinstance(top, RankedOrder) and indexes:
+            plan = keep_first_rows(plan, top, engine)
+        elif isinstance(top, TopRows) and indexes:
             plan = keep_top_rows(plan, top)
         return plan, engine
 

@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.expressions.errors import UnsupportedExpression
+from fuse_index.expressions.traversal import column_names
 from fuse_index.predicate import Column, Context
 from fuse_index.pruning.explanation import Explanation, Totals, Vote
 from fuse_index.pruning.planner import MAX_BLOCKS_WITH_ZONE_STATISTICS, ScanPlan
+from fuse_index.query.ranking.first_rows import RankedOrder
 from fuse_index.reasons import Reason
-from fuse_index.sql.catalyst import decode_catalyst_term
+from fuse_index.sql.catalyst import decode_catalyst_term, decode_value_mark
 from fuse_storage import BlockFrame, ColumnStatistics, Schema
 
 _Mask = npt.NDArray[np.bool_]
@@ -44,19 +46,22 @@ class TopRows:
     among: Sequence[int] | None = None
 
 
-def decode_top_rows(top: Mapping[str, Any], schema: Schema, context: Context) -> TopRows | None:
-    """The order of a request, as ``OrderedLimit.java`` writes it; None if it is by something else than a column."""
+def decode_top_rows(top: Mapping[str, Any], schema: Schema, context: Context) -> TopRows | RankedOrder | None:
+    """The order of a request, as ``OrderedLimit.java`` writes it; None if it is by no column and no plugin's call."""
     if top["by"] is None:
         return TopRows(top["limit"], f"LIMIT {top['limit']}")
+    descending, nulls_first = top["descending"], top["nulls_first"]
+    words = f"{'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'} LIMIT {top['limit']}"
     try:
+        if (call := decode_value_mark(top["by"], schema, context)) is not None:
+            text = f"ORDER BY {call.name}({'.'.join(column_names(call.arguments))}, …) {words}"
+            return RankedOrder(call, top["limit"], descending, nulls_first, top.get("alone", False), text)
         term = decode_catalyst_term(top["by"], schema, context)
     except UnsupportedExpression:
         return None
     if not isinstance(term, Column):
         return None
-    descending, nulls_first = top["descending"], top["nulls_first"]
-    words = f"{'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
-    text = f"ORDER BY {'.'.join(term.path)} {words} LIMIT {top['limit']}"
+    text = f"ORDER BY {'.'.join(term.path)} {words}"
     return TopRows(top["limit"], text, schema.find(term.path).id, descending, nulls_first, top.get("among"))
 
 

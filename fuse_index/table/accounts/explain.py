@@ -42,7 +42,11 @@ class Explain(TablePart):
 
     @check_arguments
     def __call__(
-        self, where: str | Predicate | None = None, group_by: Sequence[str] = (), aggregates: Sequence[str] = ()
+        self,
+        where: str | Predicate | None = None,
+        group_by: Sequence[str] = (),
+        aggregates: Sequence[str] = (),
+        index_seconds: float | None = None,
     ) -> Explanation:
         """Tell what ``scan``, or with ``aggregates`` what ``aggregate``, would read, and which index removed how much.
 
@@ -51,6 +55,7 @@ class Explain(TablePart):
                 evaluate.
             group_by: As for ``aggregate``.
             aggregates: As for ``aggregate``.
+            index_seconds: As for ``scan``.
 
         Returns:
             Counts of segments, blocks, zones, rows and bytes, and the vote of each index, with the reason why it could
@@ -70,15 +75,16 @@ class Explain(TablePart):
             >>> [(vote.index, vote.blocks_removed) for vote in explanation.votes]
             [('min_max', 2)]
         """
-        return explain_question(self._metered(), where, group_by, aggregates)
+        return explain_question(self._metered(), where, group_by, aggregates, index_seconds)
 
     def search(
         self,
         columns: str | Sequence[str],
-        query: str,
+        query: Any,
         limit: int = 10,
         where: str | Predicate | None = None,
         options: str | None = None,
+        recall: float = 1.0,
     ) -> Explanation:
         """Tell how ``search`` finds its rows: which index ranks them, and of how many blocks it looks up the best ones.
 
@@ -90,6 +96,7 @@ class Explain(TablePart):
             limit: As for ``search``.
             where: As for ``search``.
             options: As for ``search``.
+            recall: As for ``search``.
 
         Returns:
             The account; ``search`` in it says how many blocks were opened, and how many no index knows.
@@ -108,7 +115,7 @@ class Explain(TablePart):
             >>> table.explain.search("text", "red").blocks
             Totals(total=2, kept=1)
         """
-        return explain_search(self._metered(), columns, query, limit, where, options)
+        return explain_search(self._metered(), columns, query, limit, where, options, recall)
 
     def delete(self, where: str | Predicate) -> Explanation:
         """Tell what ``delete`` would read, and which blocks go without being read.

@@ -101,10 +101,7 @@ class MemoryFiles:
 
 @dataclass(frozen=True)
 class PayloadLocation:
-    """Where a payload lies.
-
-    That is the file, its length when it was written, the bytes between checksums, and the part of the file.
-    """
+    """Where a payload lies: the file, its length when it was written, the bytes between checksums, and its part."""
 
     key: str
     length: int
@@ -209,10 +206,12 @@ class MemoryBatch:
         for unit, place in enumerate(self.locations):
             if place is not None:
                 members.setdefault(place.key, []).append(unit)
-        return [(self._open(self._place(units[0]), None), np.array(units, np.int64)) for units in members.values()]
+        places = [(cast(PayloadLocation, self.locations[units[0]]), units) for units in members.values()]
+        return [(self._open(place, None), np.array(units, np.int64)) for place, units in places]
 
-    def _place(self, unit: int) -> PayloadLocation:
-        return cast(PayloadLocation, self.locations[unit])
+    def read_payloads(self) -> list[bytes | None]:
+        payloads = map(self.payload, range(len(self)))
+        return [None if each is None else each.read([(0, each.size)])[0] for each in payloads]
 
     def _open(self, place: PayloadLocation, span: tuple[int, int] | None) -> Payload:
         return PackSlice(cast(Store, self.files), place.key, place.chunk, place.length, span, self.cache)

@@ -174,6 +174,9 @@ class BloomView:
     def payload(self, unit: int) -> Payload | None:
         return self.batch.payload(unit)
 
+    def read_payloads(self) -> list[bytes | None]:
+        return self.batch.read_payloads()
+
     def packs(self) -> Sequence[tuple[Payload, npt.NDArray[np.int64]]]:
         """Each pack, with the units in it: int64 indices, shape (m,)."""
         return self.batch.packs()

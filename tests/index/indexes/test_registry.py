@@ -170,7 +170,7 @@ def broken():
         ("broken-import 1.0", "no licence file"),
         ("broken-library 1.0", "'a_library_that_nobody_has', which is not installed"),
         ("broken-name 1.0", "fuse-index 0.1.0 brings one of that name"),
-        ("broken-api 1.0", "version 99 of the plugin interface, and this is 1; upgrade fuse-index"),
+        ("broken-api 1.0", "version 99 of the plugin interface, and this is 2; upgrade fuse-index"),
         ("broken-hook 1.0", "fuse_index_kind"),
     ],
 )
@@ -392,3 +392,11 @@ def test_a_refused_kind_is_answered_with_the_reason():
 
 def test_warnings_are_of_a_class_of_their_own():
     assert issubclass(PluginWarning, UserWarning)
+
+
+def test_a_kind_of_the_first_version_of_the_interface_goes_on():
+    class Former(IndexKind):
+        name = "former"
+        api = 1
+
+    assert "former" in Host([Former]).kinds

@@ -5,8 +5,16 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.indexes.ballot import ALL, FALSE, NONE, NULL, SOME, TRUE, UNKNOWN, Ballot
+from fuse_index.indexes.interface import Input, Probe
 from fuse_index.predicate import Call, Column, Compare, In, IsNull, Literal
-from fuse_index.pruning.nulls import NullPresence, add_null_outcomes, null_test_votes, outcomes_on_null
+from fuse_index.pruning.nulls import (
+    NullPresence,
+    add_null_outcomes,
+    complete_ballot,
+    null_test_votes,
+    outcomes_on_null,
+    strict_function_names,
+)
 
 COLUMN = Column(("a",), pa.int64())
 LEAF = Compare("=", COLUMN, Literal(1, pa.int64()))
@@ -71,3 +79,33 @@ def test_a_function_that_is_not_null_on_null_may_be_anything_there():
     assert outcomes_on_null(call) == UNKNOWN
     assert outcomes_on_null(call, frozenset({"never_null"})) == NULL
     assert outcomes_on_null(IsNull(COLUMN)) == TRUE
+
+
+LIST, TEXT = Column(("l",), pa.list_(pa.string())), Column(("t",), pa.string())
+WORD, FOUR = Literal("x", pa.string()), Literal(4, pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("leaf", "given", "without_null", "with_null"),
+    [
+        (Call("rlike", (TEXT, WORD)), TEXT, FALSE, FALSE | NULL),
+        (Call("array_contains", (LIST, WORD)), LIST, FALSE | NULL, FALSE | NULL),
+        (Compare("=", Call("+", (COLUMN, FOUR), pa.int64()), FOUR), COLUMN, FALSE | NULL, FALSE | NULL),
+        (Compare("=", Call("size", (LIST,), pa.int64()), FOUR), LIST, FALSE | NULL, UNKNOWN),
+        (Call("of_nobody", (TEXT,)), TEXT, FALSE | NULL, UNKNOWN),
+    ],
+    ids=str,
+)
+def test_a_call_of_spark_s_is_null_where_its_function_says(leaf, given, without_null, with_null):
+    presence = NullPresence(np.array([False, True]), np.zeros(2, bool))
+
+    whole = complete_ballot(
+        Ballot(np.array([NONE, NONE], np.uint8)),
+        leaf,
+        Probe(None),
+        [Input(given, given.type)],
+        presence,
+        strict_function_names({}),
+    )
+
+    assert whole.bits.tolist() == [without_null, with_null]

@@ -30,6 +30,7 @@ UNCHECKED = {
     "Table.change_type": {"type"},
     "Table.delete_keys": {"keys"},
     "Table.lookup": {"keys"},
+    "Table.search": {"query"},
     "Table.upsert": {"data"},
     "Table.set_default": {"default"},
     "Table.merge": {"source", "matched", "not_matched", "not_matched_by_source"},

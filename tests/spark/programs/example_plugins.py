@@ -1,6 +1,7 @@
 """Indexes of example plugins, in Spark SQL, where they are installed. Argument: a folder for the warehouse.
 
-Prints, as JSON, by condition: how many rows match, how many blocks and rows are read, and how many rows there are.
+Prints, as JSON, by condition: how many rows match, how many blocks and rows are read, and how many rows there are;
+and by order: the first rows, how many blocks are read, and what the index says.
 """
 
 import json
@@ -13,8 +14,24 @@ from fuse_index import spark as fuse_spark
 CONDITIONS = [
     "line LIKE '%timeout%'",
     "contains(line, 'no such thing')",
+    "line RLIKE 'by a time(out|less)'",
+    "line RLIKE 'ended by .* time'",
+    "NOT (line RLIKE 'ended')",
+    "line ILIKE '%A TIMEOUT%'",
+    "substring(line, 1, 3) = 'req' AND line RLIKE 'no such'",
     "city = 'Lima'",
     "city NOT IN ('Lima', 'Oslo')",
+]
+NEAR = "l2_distance(v, array(50.2D, 31.1D))"
+ORDERS = [
+    f"SELECT id FROM fuse.logs.docs ORDER BY {NEAR} NULLS LAST LIMIT 3",
+    f"SELECT id, {NEAR} AS d FROM fuse.logs.docs WHERE v IS NOT NULL AND id <> 3150 ORDER BY d LIMIT 2",
+    f"SELECT id FROM fuse.logs.docs ORDER BY {NEAR} LIMIT 2",
+    f"SELECT id FROM fuse.logs.docs ORDER BY {NEAR} DESC LIMIT 1",
+    f"SELECT id FROM fuse.logs.docs ORDER BY {NEAR} NULLS LAST, id LIMIT 1",
+    "SELECT id FROM fuse.logs.docs ORDER BY l2_distance(v, array(50.2, 31.1), 0.9) NULLS LAST LIMIT 3",
+    f"SELECT id FROM fuse.logs.docs ORDER BY -{NEAR} NULLS LAST LIMIT 1",
+    f"SELECT id FROM fuse.logs.docs WHERE {NEAR} > 1 AND id < 3200 ORDER BY {NEAR} NULLS LAST LIMIT 1",
 ]
 
 
@@ -35,8 +52,14 @@ def main(folder: str) -> None:
     spark.sql("""
         INSERT INTO fuse.logs.lines
         SELECT id, element_at(array('Lima', 'Bonn', 'Oslo', 'Cork'), cast(id % 4 + 1 AS INT)),
-               concat('request ', id, if(id = 2500, ' ended by a timeout', ' served'))
+               if(id = 5, NULL, concat('request ', id, if(id = 2500, ' ended by a timeout', ' served')))
         FROM range(0, 4000, 1, 1)
+    """)
+    spark.sql("CREATE TABLE fuse.logs.docs (id BIGINT, v ARRAY<FLOAT>) TBLPROPERTIES (block_rows = '1000')")
+    spark.sql("CREATE INDEX by_meaning ON fuse.logs.docs USING vector (v) OPTIONS (dimensions = '2')")
+    spark.sql("""
+        INSERT INTO fuse.logs.docs
+        SELECT id, if(id = 5, NULL, array(CAST(id % 100 AS FLOAT), CAST(id div 100 AS FLOAT))) FROM range(0, 4000, 1, 1)
     """)
     told = {}
     for where in CONDITIONS:
@@ -48,6 +71,11 @@ def main(folder: str) -> None:
             explained["rows"]["kept"],
             explained["rows"]["total"],
         ]
+    for order in ORDERS:
+        found = spark.sql(order)
+        explained = fuse_spark.explain(found).to_dict()
+        said = [vote["detail"] for vote in explained["predicates"] if vote["index"] == "by_meaning"]
+        told[order.replace(NEAR, "near")] = [[row.id for row in found.collect()], explained["blocks"]["kept"], *said]
     print(json.dumps(told))
     spark.stop()
 

@@ -3,7 +3,9 @@
 import tracemalloc
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -195,6 +197,34 @@ def test_what_is_decoded_is_kept_and_counted(store: Store) -> None:
     assert cache.total_bytes > 40 + 6
     with pytest.raises(ValueError, match="bytes 45 to 55"):
         payload.decoded((45, 10), decode, len)
+
+
+def test_a_partial_function_is_the_same_each_time(store: Store) -> None:
+    store.create("pack", add_checksums(bytes(range(100)), 10))
+    made: list[int] = []
+
+    def decode(base: int, data: bytes) -> int:
+        made.append(base)
+        return base + data[0]
+
+    payload = PackSlice(store, "pack", 10, checksummed_size(100, 10), (0, 100), Cache(4000))
+    found = [payload.decoded((5, 3), partial(decode, base), lambda found: 40) for base in (1, 1, 2)]
+
+    assert found == [6, 6, 7]
+    assert made == [1, 2]
+
+
+def test_many_small_ranges_are_read_as_each_of_them_is(store: Store) -> None:
+    payload = PackSlice(store, "pack", 10, checksummed_size(100, 10), (5, 80), Cache(4000))
+    store.create("pack", add_checksums(bytes(range(100)), 10))
+    offsets, lengths = np.array([0, 7, 79, 3, 12]), np.array([4, 1, 1, 0, 25])
+
+    found = payload.read_spans(offsets, lengths)
+
+    assert found == [payload.read([(start, length)])[0] for start, length in zip(offsets, lengths, strict=True)]
+    assert payload.read_spans(offsets[:3], lengths[:3]) == found[:3]
+    with pytest.raises(ValueError, match="bytes 79 to 81"):
+        payload.read_spans(np.array([0, 79]), np.array([1, 2]))
 
 
 def test_two_packs_that_were_swapped_are_not_taken_for_each_other(store: Store) -> None:

@@ -19,6 +19,8 @@ import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.expressions.variant.VariantGet;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -135,7 +137,8 @@ public class ExpressionJson {
   private void writeParameters(Expression e) {
     if (e instanceof Literal) {
       out.key("value");
-      writeValue(((Literal) e).value());
+      if (((Literal) e).value() instanceof ArrayData) writeArray((ArrayData) ((Literal) e).value(), ((ArrayType) e.dataType()).elementType());
+      else writeValue(((Literal) e).value());
     } else if (e instanceof AttributeReference) {
       AttributeReference column = (AttributeReference) e;
       String metadata = column.metadata().json();
@@ -183,6 +186,12 @@ public class ExpressionJson {
     else if (value instanceof UTF8String && !((UTF8String) value).isValid()) writeHex(((UTF8String) value).getBytes());
     else if (value instanceof UTF8String || value instanceof Number || value instanceof Boolean || value instanceof Decimal) out.text(value.toString());
     else out.open('{').key("unsupported").text(value.getClass().getName()).close('}');
+  }
+
+  private void writeArray(ArrayData values, DataType type) {
+    out.open('[');
+    for (int i = 0; i < values.numElements(); i++) writeValue(values.isNullAt(i) ? null : values.get(i, type));
+    out.close(']');
   }
 
   /** JSON says "string" of every string type, whatever its collation: say what only SQL says, which nobody takes for a plain type. */

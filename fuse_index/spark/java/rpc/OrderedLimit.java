@@ -20,12 +20,15 @@ public class OrderedLimit {
   public final LogicalPlan rows;
   /** By what they are ordered first; null where any will do. */
   public final SortOrder order;
+  /** Whether nothing else decides between rows that are equal by that. */
+  public final boolean alone;
   /** How many are wanted, those that an OFFSET passes over included. */
   public final int count;
 
-  private OrderedLimit(LogicalPlan rows, SortOrder order, int count) {
+  private OrderedLimit(LogicalPlan rows, SortOrder order, boolean alone, int count) {
     this.rows = rows;
     this.order = order;
+    this.alone = alone;
     this.count = count;
   }
 
@@ -37,8 +40,9 @@ public class OrderedLimit {
     LogicalPlan rows = ((LocalLimit) local).child();
     LogicalPlan sorted = rows; // below columns that were only to sort by
     while (sorted instanceof Project) sorted = ((Project) sorted).child();
-    if (!(sorted instanceof Sort)) return new OrderedLimit(rows, null, count);
-    return ((Sort) sorted).global() ? new OrderedLimit(((Sort) sorted).child(), (SortOrder) ((Sort) sorted).order().head(), count) : null;
+    if (!(sorted instanceof Sort)) return new OrderedLimit(rows, null, false, count);
+    Sort sort = (Sort) sorted;
+    return sort.global() ? new OrderedLimit(sort.child(), (SortOrder) sort.order().head(), sort.order().size() == 1, count) : null;
   }
 
   /** What Python is told of it, still open. `key`: what rows are ordered by, in terms of these columns of ours. */

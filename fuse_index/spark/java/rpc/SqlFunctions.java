@@ -5,10 +5,13 @@ import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.SparkSession;
@@ -100,12 +103,26 @@ public class SqlFunctions {
   /** Whether a condition is the mark of a call, as `call_markers.py` writes it, and nothing else. */
   public static boolean isMark(Expression condition) {
     boolean in = condition instanceof In || condition instanceof InSet;
-    return in && hasMark((Expression) condition.children().head());
+    return in && hasMark((Expression) condition.children().head(), Protocol.CALL_MARK);
   }
 
-  private static boolean hasMark(Expression expression) {
-    if (expression instanceof Literal && String.valueOf(((Literal) expression).value()).startsWith(Protocol.CALL_MARK)) return true;
-    for (Expression child : ScalaLists.toJava(expression.children())) if (hasMark(child)) return true;
+  /**
+   * The mark of the call that a value is, where it is one of a function that is no condition; else the value. Spark moves what is
+   * computed of a call into it (`if(mark, -call, NULL)`): that is no call.
+   */
+  public static Expression valueMark(Expression value) {
+    boolean marked = value instanceof If && isCallAlone(((If) value).trueValue()) && hasMark(((If) value).predicate(), Protocol.VALUE_MARK);
+    return marked ? ((If) value).predicate() : value;
+  }
+
+  /** Whether a value is what a Python UDF gives, or will, as it is. */
+  private static boolean isCallAlone(Expression value) {
+    return value instanceof PythonUDF || value instanceof AttributeReference && ((AttributeReference) value).name().startsWith("pythonUDF");
+  }
+
+  private static boolean hasMark(Expression expression, String mark) {
+    if (expression instanceof Literal && String.valueOf(((Literal) expression).value()).startsWith(mark)) return true;
+    for (Expression child : ScalaLists.toJava(expression.children())) if (hasMark(child, mark)) return true;
     return false;
   }
 

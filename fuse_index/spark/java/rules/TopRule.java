@@ -4,7 +4,7 @@ import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.plans.logical.BaseEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -28,23 +28,25 @@ public class TopRule<P extends TreeNode<?>> extends SafeRule<P> {
   private static LogicalPlan limited(GlobalLimit limit) {
     OrderedLimit wanted = OrderedLimit.of(limit);
     if (wanted == null) return null;
-    LogicalPlan told = tell(wanted.rows, wanted.order, wanted.order == null ? null : wanted.order.child(), wanted.count);
+    LogicalPlan told = tell(wanted.rows, wanted, wanted.order == null ? null : wanted.order.child());
     return told == null ? null : Trees.replace(limit, wanted.rows, told);
   }
 
   /** `rows` over a scan that knows how many are wanted; `key` is what they are ordered by in terms of this plan's columns. */
-  private static LogicalPlan tell(LogicalPlan rows, SortOrder order, Expression key, int count) {
+  private static LogicalPlan tell(LogicalPlan rows, OrderedLimit wanted, Expression value) {
+    Expression key = value == null ? null : SqlFunctions.valueMark(value);
     FuseScan scan = FuseScan.below(rows);
     if (scan != null) {
-      FuseScan told = scan.withTop(top(scan, order, key, count));
+      FuseScan told = scan.withTop(top(scan, wanted, key));
       return told == scan ? null : told.replaceIn(rows);
     }
     if (rows instanceof Filter && !knows(FuseScan.below(((Filter) rows).child()), ((Filter) rows).condition())) return null;
-    if (!(rows instanceof Filter) && !(rows instanceof Project)) return null;
+    // A call of a Python function beside each row makes no row, and is no key that anybody below knows.
+    if (!(rows instanceof Filter) && !(rows instanceof Project) && !(rows instanceof BaseEvalPython)) return null;
     LogicalPlan child = Trees.child(rows);
     Expression below = rows instanceof Project && key != null ? OrderedLimit.below((Project) rows, key) : key;
-    if (key != null && below == null) return null;
-    LogicalPlan told = tell(child, order, below, count);
+    if (key != null && (below == null || rows instanceof BaseEvalPython && !below.references().subsetOf(child.outputSet()))) return null;
+    LogicalPlan told = tell(child, wanted, below);
     return told == null ? null : Trees.replace(rows, child, told);
   }
 
@@ -59,7 +61,8 @@ public class TopRule<P extends TreeNode<?>> extends SafeRule<P> {
     return true;
   }
 
-  private static String top(FuseScan scan, SortOrder order, Expression key, int count) {
-    return OrderedLimit.question(order, key, count, scan.snapshot.columns()).close('}').toString();
+  private static String top(FuseScan scan, OrderedLimit wanted, Expression key) {
+    Json question = OrderedLimit.question(wanted.order, key, wanted.count, scan.snapshot.columns());
+    return (wanted.order == null ? question : question.key("alone").bool(wanted.alone)).close('}').toString();
   }
 }

@@ -2,8 +2,8 @@
 
 Scores depend on statistics of all blocks, whatever ``where`` leaves of them, so that a row scores the same in every
 search of a snapshot. Blocks are read in the order of the best that they can hold, until no other can hold better. A
-block that an index does not know, or whose index is damaged, is indexed in memory for the occasion: it is never left
-out.
+block that an index does not know, or whose index is damaged, is never left out: its rows are scored, or indexed in
+memory for the occasion.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from time import monotonic
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_index.errors import DefinitionError, IndexFault
+from fuse_index.errors import DefinitionError
 from fuse_index.expressions.evaluate import evaluate
 from fuse_index.expressions.traversal import column_names, predicate_terms
 from fuse_index.indexes.block_batch import BlockBatch, FrameBatch, ZoneMap
-from fuse_index.indexes.definition import IndexDefinition
 from fuse_index.indexes.engine import Engine
-from fuse_index.indexes.interface import Highlights, Probe, Ranks, Refusal
+from fuse_index.indexes.interface import Highlights, Scores
 from fuse_index.indexes.sandbox import PluginFailure, map_concurrently, sandboxed_call
-from fuse_index.predicate import Call, Column, Literal, Predicate, Term
-from fuse_index.pruning.calls.switches import askable_definitions
+from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.pruning.readable import has_summary_or_payload, readable_blocks
-from fuse_index.query.checked_answers import checked_bound, checked_ranking, checked_top, total_bounds
-from fuse_index.query.memory_block import MemoryBlock, index_in_memory
+from fuse_index.query.checked_answers import best_of, checked_bound, checked_scores, checked_top, total_bounds
+from fuse_index.query.ranking.memory_block import MemoryBlock, index_in_memory
+from fuse_index.query.ranking.rankings import RANKING_TIMEOUT_SECONDS, CompiledRanking, RankedQuery, compile_ranking
 from fuse_index.query.ranking.rows import ScoredRow, insert_signs, read_scored_rows
 from fuse_storage import BlockFrame, StoredTable, cache_of, live_among, unpack_mask
 
@@ -42,20 +41,15 @@ _Mask = npt.NDArray[np.bool_]
 _Numbers = npt.NDArray[np.int64]
 _Scores = npt.NDArray[np.float64]
 
-_RANKING_TIMEOUT_SECONDS = 60.0
-"""How long a kind may take for one block."""
 SCORE_COLUMN, HIGHLIGHT_COLUMN = "_score", "_highlight"
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """A search: the text that is searched for, where, and the columns of the answer."""
+    """A search: what is searched for, where, and the columns of the answer."""
 
-    columns: Sequence[Column]
-    """Top-level columns; the scores that a row has in several are added."""
-    query: str
-    options: str | None
-    """Options of the function that the index ranks by, such as those of ``match``."""
+    queries: Sequence[RankedQuery]
+    """One for each top-level column; the scores that a row has in several are added."""
     limit: int
     where: Predicate | None
     """A condition on the rows; it changes no score."""
@@ -65,29 +59,12 @@ class SearchRequest:
     """Signs before and after what matches in the first column."""
 
 
-@dataclass(frozen=True)
-class CompiledRanking:
-    """One index that ranks what is searched for."""
-
-    definition: IndexDefinition
-    kind: Any
-    probe: Probe[Any]
-
-    def call(self, work: Callable[[], _T]) -> _T:
-        """What ``work`` asks of the kind, where nobody else can answer. Raises IndexFault if the kind cannot."""
-        result = sandboxed_call(work, _RANKING_TIMEOUT_SECONDS)
-        if isinstance(result, PluginFailure):
-            name, kind = self.definition.name, self.definition.kind
-            raise IndexFault(name, kind, result.reason, result.detail) from result.error
-        return result
-
-
 def ranked_search(table: StoredTable, engine: Engine, request: SearchRequest) -> pa.Table:
     """Find the best rows, best first, with ``_score`` and, where signs are given, ``_highlight``.
 
     Raises DefinitionError where no index ranks such a query, and StorageError.
     """
-    rankings = [compile_ranking(table, engine, column, request) for column in request.columns]
+    rankings = [compile_ranking(table, engine, query) for query in request.queries]
     search = RankedSearch(table, engine, rankings, request.where)
     best_rows = search.best_rows(request.limit)
     if search.built:
@@ -98,7 +75,7 @@ def ranked_search(table: StoredTable, engine: Engine, request: SearchRequest) ->
             named,
             len(search.built),
         )
-    highlighted_names = [request.columns[0].path[0]] if request.highlight else []
+    highlighted_names = [request.queries[0].column.path[0]] if request.highlight else []  # type: ignore[union-attr]
     rows = read_scored_rows(table, best_rows, list(dict.fromkeys([*request.names, *highlighted_names])))
     texts = rows.column(highlighted_names[0]).to_pylist() if highlighted_names else []
     scores = pa.array([best.score for best in best_rows], pa.float64())
@@ -114,36 +91,13 @@ def ranked_search(table: StoredTable, engine: Engine, request: SearchRequest) ->
     return rows.append_column(HIGHLIGHT_COLUMN, pa.array(highlighted, pa.string()))
 
 
-def compile_ranking(table: StoredTable, engine: Engine, column: Column, request: SearchRequest) -> CompiledRanking:
-    """Find the first index on the column that ranks such a query."""
-    refusals = []
-    for definition in askable_definitions(table, engine):
-        if not isinstance(definition, IndexDefinition):
-            refusals.append(f"index {definition.name!r}: {definition.refusal.detail or definition.refusal.reason}")
-            continue
-        kind = definition.kind_in(engine.host)
-        if not isinstance(kind, Ranks) or column not in [index_input.term for index_input in definition.inputs]:
-            continue
-        texts = [text for text in (request.query, request.options) if text is not None]
-        arguments: tuple[Term, ...] = (column, *(Literal(text, pa.string()) for text in texts))
-        call = Call(kind.searches, arguments)
-        compile_ranking = partial(kind.compile_ranking, call, definition.inputs, definition.options, engine.context)
-        probe = sandboxed_call(partial(checked_ranking, compile_ranking), _RANKING_TIMEOUT_SECONDS)
-        match probe:
-            case Probe():
-                return CompiledRanking(definition, kind, probe)
-            case Refusal(_, detail) | PluginFailure(_, detail):
-                refusals.append(f"index {definition.name!r}: {detail}")
-    why = "; ".join(refusals) or "there is no index on it that ranks: create one, such as full_text"
-    raise DefinitionError(f"column {'.'.join(column.path)!r} cannot be searched: {why}")
-
-
 @dataclass
 class RankedSearch:
     """One search: ``batches`` are what each ranking (by number) knows of each block.
 
     ``matching``: blocks that may hold a row, ``opened``: those of them whose best rows were looked up, ``unindexed``:
-    those that were indexed in memory, of which ``built`` were not in memory yet. ``plan``: what is read for ``where``.
+    those whose rows were scored or indexed in memory, of which ``built`` were not in memory yet. ``plan``: what is read
+    for ``where``.
     """
 
     table: StoredTable
@@ -157,8 +111,9 @@ class RankedSearch:
     built: set[int] = field(default_factory=set)
     plan: ScanPlan[BlockFrame] | None = None
 
-    def best_rows(self, limit: int) -> list[ScoredRow]:
-        """Find the best rows, best first; of equals, the first in the table."""
+    def best_rows(self, limit: int, seconds: float = np.inf) -> list[ScoredRow]:
+        """Find the best rows, best first; of equals, the first in the table. Raises TimeoutError after so long."""
+        start = monotonic()
         blocks = self.table.blocks()
         if not len(blocks) or not limit or not self.rankings:
             return []
@@ -166,14 +121,17 @@ class RankedSearch:
             self._open_sidecars(number, blocks)
         statistics = [self._gather_statistics(number, blocks) for number in range(len(self.rankings))]
         bounds = total_bounds([self._score_bounds(number, known, blocks) for number, known in enumerate(statistics)])
-        if self.where is not None:
+        if self.where is not None and self.plan is None:
             self.plan = plan_scan(self.table, self.where, self.engine)
+        if self.plan is not None:
             bounds[~self.plan.block_mask] = -np.inf
         self.matching = set(np.flatnonzero(bounds > -np.inf).tolist())
         best: list[ScoredRow] = []
         for block in np.argsort(-bounds, kind="stable").tolist():
             if bounds[block] == -np.inf or (len(best) == limit and best[-1].score > bounds[block]):
                 break
+            if monotonic() - start > seconds:
+                raise TimeoutError(f"the best rows were not found within {seconds:g} s")
             self.opened.add(block)
             rows, scores = self._top_of_block(block, statistics, limit, self._matching_rows(blocks, block))
             best += [ScoredRow(block, row, score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
@@ -192,16 +150,23 @@ class RankedSearch:
         for block in np.flatnonzero(usable).tolist():
             self.batches[number, block] = FrameBatch.from_sidecars(blocks, fields, zones, sidecars, np.array([block]))
 
-    def _map_blocks(self, number: int, blocks: BlockFrame, work: Callable[[BlockBatch], _T]) -> list[_T]:
-        """Call ``work`` with a ranking's batch of each block; where that fails, with one made of the block's rows."""
+    def _map_blocks(self, number: int, blocks: BlockFrame, work: Callable[[BlockBatch], _T], unindexed: _T) -> list[_T]:
+        """Call ``work`` with a ranking's batch of each block; where that fails, with one made of the block's rows.
+
+        Of a kind that scores rows nothing is made, and the answer is ``unindexed``.
+        """
+        ranking = self.rankings[number]
 
         def attempt(block: int) -> _T:
             if (number, block) in self.batches:
-                result = sandboxed_call(lambda: work(self.batches[number, block]), _RANKING_TIMEOUT_SECONDS)
+                result = sandboxed_call(lambda: work(self.batches[number, block]), RANKING_TIMEOUT_SECONDS)
                 if not isinstance(result, PluginFailure):
                     return result
+            if isinstance(ranking.kind, Scores):
+                self.batches.pop((number, block), None)
+                return unindexed
             batch = self._index_in_memory(number, blocks, block)
-            return self.rankings[number].call(lambda: work(batch))
+            return ranking.call(lambda: work(batch))
 
         return map_concurrently(attempt, range(len(blocks)))
 
@@ -221,13 +186,17 @@ class RankedSearch:
     def _gather_statistics(self, number: int, blocks: BlockFrame) -> Any:
         """Merge what a ranking's scores depend on, over all blocks."""
         ranking = self.rankings[number]
-        parts = self._map_blocks(number, blocks, lambda batch: ranking.kind.gather(ranking.probe, batch))
-        return ranking.call(lambda: ranking.kind.merge_statistics(parts))
+        nothing = object()
+        parts = self._map_blocks(number, blocks, lambda batch: ranking.kind.gather(ranking.probe, batch), nothing)
+        known = [part for part in parts if part is not nothing]
+        return ranking.call(lambda: ranking.kind.merge_statistics(known))
 
     def _score_bounds(self, number: int, statistics: Any, blocks: BlockFrame) -> _Scores:
         """Bound what a ranking adds to scores in each of n blocks: float64 of shape (n,), -inf where no row matches."""
         kind, probe = self.rankings[number].kind, self.rankings[number].probe
-        bounds = self._map_blocks(number, blocks, lambda batch: checked_bound(kind.bound(probe, statistics, batch)))
+        bounds = self._map_blocks(
+            number, blocks, lambda batch: checked_bound(kind.bound(probe, statistics, batch)), np.inf
+        )
         return np.array(bounds, np.float64)
 
     def _top_of_block(
@@ -239,7 +208,7 @@ class RankedSearch:
         """
         if len(self.rankings) == 1:
             return self._top_of_ranking(0, block, statistics[0], limit, among)
-        row_count = int(self.batches[0, block].row_counts[0])
+        row_count = int(self.table.blocks().row_counts[block])
         totals = np.full(row_count, -np.inf)
         for number, known in enumerate(statistics):
             rows, scores = self._top_of_ranking(number, block, known, row_count, among)
@@ -259,11 +228,24 @@ class RankedSearch:
             answer = ranking.kind.top(ranking.probe, statistics, batch, 0, limit, among)
             return checked_top(answer, int(batch.row_counts[0]), limit, among)
 
-        result = sandboxed_call(top, _RANKING_TIMEOUT_SECONDS)
-        if isinstance(result, PluginFailure):  # its postings are damaged, which no dictionary has told
-            self._index_in_memory(number, self.table.blocks(), block)
-            return ranking.call(top)
-        return result
+        if (number, block) in self.batches:
+            result = sandboxed_call(top, RANKING_TIMEOUT_SECONDS)
+            if not isinstance(result, PluginFailure):
+                return result
+        if isinstance(ranking.kind, Scores):
+            return self._top_of_rows(ranking, block, limit, among)
+        self._index_in_memory(number, self.table.blocks(), block)  # its postings are damaged, which nothing has told
+        return ranking.call(top)
+
+    def _top_of_rows(
+        self, ranking: CompiledRanking, block: int, limit: int, among: _Mask | None
+    ) -> tuple[_Numbers, _Scores]:
+        """Return the best rows of a block that is not indexed, by the scores of its rows."""
+        self.unindexed.add(block)
+        rows = self.table.read_block(self.table.blocks(), block, ranking.builder.columns)
+        values = ranking.builder.input_values(rows)
+        scores = ranking.call(lambda: checked_scores(ranking.kind.score(ranking.probe, values), values.num_rows))
+        return best_of(scores, limit, among)
 
     def _matching_rows(self, blocks: BlockFrame, block: int) -> _Mask | None:
         """Say of each row of a block whether it counts and ``where`` is TRUE on it: bool of shape (rows,).

@@ -74,6 +74,10 @@ class MemoryBlock:
     def payload(self, unit: int) -> Payload | None:
         return _MemoryPayload(self.data, len(self.data))
 
+    def read_payloads(self) -> list[bytes | None]:
+        """Read the one payload."""
+        return [self.data]
+
     def packs(self) -> Sequence[tuple[Payload, _Numbers]]:
         """One payload, and the units in it: int64 indices, shape (1,)."""
         return [(_MemoryPayload(self.data, len(self.data)), np.zeros(1, np.int64))]

@@ -1,0 +1,51 @@
+"""Planning over very many blocks with payload indexes: requests grow with packs, and the next plan makes none."""
+
+import pytest
+
+import fuse_index as fuse
+from benchmarks import voting
+from fuse_index.indexes.definition import load_definitions
+from fuse_storage import StoredTable, meter_requests, process_cache
+
+BLOCKS = 1500
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    made = str(tmp_path_factory.mktemp("voting") / "table")
+    voting.make(made, BLOCKS, {})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("where", "most_requests"),
+    [
+        (f"c1 = {voting.WANTED}", 30),
+        (voting.all_of(" AND "), 60),
+        (voting.all_of(" OR "), 90),
+    ],
+    ids=["one", "and", "or"],
+)
+def test_five_payload_indexes_are_asked_in_few_requests_and_none_the_second_time(url, where, most_requests):
+    process_cache.clear()
+    store = meter_requests(StoredTable.open(url).store)
+    table = fuse.Table(StoredTable.open(store), voting.HOST)
+
+    explained = table.explain(where)
+    cold = store.request_count
+    store.reset()
+    again = table.explain(where)
+
+    assert explained.blocks.kept == again.blocks.kept == 1
+    assert cold <= most_requests
+    assert store.request_count == 0
+
+
+def test_payloads_that_are_read_at_once_are_those_that_are_read_one_by_one(url):
+    stored = StoredTable.open(url)
+    blocks = stored.blocks()
+    [key] = [found.key for found in load_definitions(stored.snapshot, voting.HOST) if found.name == "by_c2"]
+    sidecars = blocks.sidecars(key)
+    one_by_one = [sidecars.payload(block).read([(0, 64)])[0] for block in range(0, BLOCKS, 100)]
+
+    assert sidecars.read_payloads()[::100] == one_by_one
