@@ -10,8 +10,10 @@ from functools import partial
 import numpy as np
 
 from fuse_index.errors import InputError
+from fuse_index.indexes.engine import Engine
 from fuse_index.sources.compare import as_opened, compare_files
-from fuse_index.sources.deleted_rows import DeletedRows
+from fuse_index.sources.deletes.deleted_rows import DeletedRows
+from fuse_index.sources.deletes.key_holders import find_holders
 from fuse_index.sources.file_columns import OpenedFiles, columns_of_files, votable_columns_of_files
 from fuse_index.sources.source import ChosenColumns, Source, SourceState
 from fuse_storage import (
@@ -58,6 +60,7 @@ def plan_sync(
     state: SourceState,
     progress: FileProgress | None = None,
     reread: bool = False,
+    engine: Engine | None = None,
 ) -> SyncPlan:
     """Compare a table with a state of its source, and look into the files that came. Raises as ``sync_table``."""
     blocks, votes_only = head.blocks(), head.snapshot.votes_only
@@ -70,7 +73,8 @@ def plan_sync(
     every = look_into(state.files) if reread else ()
     live = [as_opened(*pair) for pair in every] if reread else state.files
     found = compare_files(blocks, live, [opened for _, opened in every])
-    deleted = DeletedRows(state, head.snapshot)
+    holders = None if engine is None or votes_only else partial(find_holders, head, engine)
+    deleted = DeletedRows(state, head.snapshot, holders)
     marked = found.mark(blocks, deleted.of_blocks(blocks, live, found.kept), _keeps_columns(head.snapshot, state))
     added = tuple(file for file in state.files if file.location not in found.kept)
     opened = [pair for pair in every if pair[0].location not in found.kept] if reread else look_into(added)

@@ -27,6 +27,10 @@ class KnownRows:
     rows: RowMask | None = None
 
 
+KeyHolders = Callable[[Mapping[int, pa.ChunkedArray]], Mapping[str, bool] | None]
+"""Of keys, which are columns by their ids, tells which files may hold one, by location; None where nobody knows."""
+
+
 class SourceDeletes(Protocol):
     """Which rows of a state's files are deleted. Nothing of it is read before it is asked for."""
 
@@ -39,9 +43,12 @@ class SourceDeletes(Protocol):
         """Whether rows may have gone, or come back, since a state in which these were the names."""
         ...
 
-    def read(self, files: Sequence[KnownRows], followed: str | None) -> Mapping[str, RowMask]:
+    def read(
+        self, files: Sequence[KnownRows], followed: str | None, holders: KeyHolders | None = None
+    ) -> Mapping[str, RowMask]:
         """Which rows do not count, by location: bool, shape (rows,) or shorter. A file that is left out has all.
 
+        ``holders``: what a table's statistics and indexes know of keys.
         Raises StorageError for what cannot be read.
         """
         ...

@@ -11,7 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fuse_index.errors import InputError
-from fuse_index.sources.deleted_rows import DeletedRows
+from fuse_index.indexes.builder import index_builders
+from fuse_index.indexes.engine import Engine
+from fuse_index.indexes.registry import Host
+from fuse_index.sources.deletes.deleted_rows import DeletedRows
 from fuse_index.sources.file_columns import widens_to_doubles
 from fuse_index.sources.plan import FileProgress, SyncPlan, columns_of_state, open_files, plan_sync, raise_if_missing
 from fuse_index.sources.source import Source, SourceVersionId
@@ -79,17 +82,19 @@ def sync_table(
     to: SourceVersionId | None = None,
     progress: FileProgress | None = None,
     reread: bool = False,
-    builders: Sequence[SidecarBuilder] = (),
+    host: Host | None = None,
 ) -> tuple[StoredTable, SyncResult]:
     """Take a table to the newest state of its source, or to another one, in one commit; none if it is there.
 
     ``reread``: all files are looked into, and those that are otherwise in any way than they were become new blocks.
-    ``builders``: of indexes, which go along where only rows of a file were deleted.
+    ``host``: of the kinds of its indexes, which go along where only rows of a file were deleted, and know of keys.
     Raises Conflict where somebody else synced it just now, NotFound where a file vanished meanwhile, InputError,
     SchemaError and Unsupported for what cannot be followed, StorageError.
     """
     votes_only = head.snapshot.votes_only
-    plan = plan_sync(head, source, source.state(to, votes_only), progress, reread)
+    engine = None if host is None else Engine(host)
+    plan = plan_sync(head, source, source.state(to, votes_only), progress, reread, engine)
+    builders = () if host is None else index_builders(head.snapshot, host)
     fields, staged = _stage_plan(head.store, head.snapshot, plan, votes_only)
     done = _commit_staged(head, plan, fields, staged, builders)
     blocks = sum(segment.block_count for segment in staged.segments)

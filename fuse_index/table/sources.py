@@ -8,7 +8,6 @@ from threading import Lock
 from time import monotonic
 
 from fuse_index.handle import TableHandle
-from fuse_index.indexes.builder import index_builders
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.sources.formats import open_source
 from fuse_index.sources.renew import renew_files
@@ -88,8 +87,7 @@ class SourcesMixin(TableHandle):
         else:
             options = dict(getattr(head.store, "options", None) or {})
             source = open_source(version.format, version.url, options)
-            builders = index_builders(head.snapshot, self.host)
-            done, result = sync_table(head, source, to, progress, reread, builders)
+            done, result = sync_table(head, source, to, progress, reread, self.host)
         self._move_on(head, done)
         if indexes and result.added_files:
             refresh_indexes(self)

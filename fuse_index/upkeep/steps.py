@@ -125,7 +125,7 @@ def _verify(context: UpkeepContext, task: DueTask) -> Stepped:
 def _sync(context: UpkeepContext, task: DueTask) -> Stepped:
     table = context.table
     version, options = SourceVersion.of(table.snapshot), dict(getattr(table.store, "options", None) or {})
-    return Stepped(sync_table(table, open_source(version.format, version.url, options))[0])
+    return Stepped(sync_table(table, open_source(version.format, version.url, options), host=context.host)[0])
 
 
 LOCAL_STEPS: Mapping[str, Step] = {

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from fuse_index.export.deletion_vectors import unz85
+from fuse_index.sources.deletes.roaring import bitmap_rows, framed_rows
 from fuse_index.sources.delta.log import VectorPlace
-from fuse_index.sources.roaring import bitmap_rows, framed_rows
-from fuse_index.sources.source import KnownRows
+from fuse_index.sources.source import KeyHolders, KnownRows
 from fuse_storage import NotFound, RowMask, SourceFile, Store, Unsupported, resolve_foreign_store
 
 _FRAME_BYTES = 8
@@ -33,7 +33,9 @@ class DeltaDeletes:
         """Whether the file has another vector than a table knows."""
         return file.deletes != known
 
-    def read(self, files: Sequence[KnownRows], followed: str | None) -> Mapping[str, RowMask]:
+    def read(
+        self, files: Sequence[KnownRows], followed: str | None, holders: KeyHolders | None = None
+    ) -> Mapping[str, RowMask]:
         """Which rows do not count, by location: bool, shape (last deleted row + 1,). Each file of vectors is read once.
 
         Raises NotFound, Corrupt, Unsupported.

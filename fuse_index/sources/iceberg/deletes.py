@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from fuse_index.sources.deletes.roaring import framed_rows
 from fuse_index.sources.iceberg.equal_rows import EqualityDeletes
 from fuse_index.sources.iceberg.live_files import DataFileEntry, DeleteFileEntry, names_digest
-from fuse_index.sources.roaring import framed_rows
-from fuse_index.sources.source import KnownRows
+from fuse_index.sources.source import KeyHolders, KnownRows
 from fuse_storage import RowMask, SourceFile
 
 
@@ -53,14 +53,16 @@ class IcebergDeletes:
         last = self._last(followed)
         return known != file.deletes or last is None or any(each.sequence > last for each in self._hitting(file))
 
-    def read(self, files: Sequence[KnownRows], followed: str | None) -> Mapping[str, RowMask]:
+    def read(
+        self, files: Sequence[KnownRows], followed: str | None, holders: KeyHolders | None = None
+    ) -> Mapping[str, RowMask]:
         """Which rows do not count, by location: bool, shape (rows,). Only what came since is read where that is enough.
 
         Raises Corrupt for a vector that is damaged, Unsupported, and what PyIceberg raises.
         """
         last, masks = self._last(followed), dict[str, RowMask]()
         by_position: dict[DeleteFileEntry, list[str]] = {}
-        equality = EqualityDeletes(self._table)
+        equality = EqualityDeletes(self._table, holders)
         for each in files:
             entry = self._files[each.file.location]
             is_known = last is not None and each.name == each.file.deletes and each.rows is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import Any
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_index.sources.iceberg.live_files import DataFileEntry, DeleteFileEntry
+from fuse_index.sources.source import KeyHolders
 from fuse_storage import RowMask, Unsupported
 
 _MAX_KEPT_KEYS = 64
@@ -22,20 +23,26 @@ _MAX_KEPT_KEYS = 64
 class EqualityDeletes:
     """Equality deletes of a table, applied to one data file after the other."""
 
-    def __init__(self, table: Any) -> None:
-        self._table = table
+    def __init__(self, table: Any, holders: KeyHolders | None = None) -> None:
+        self._table, self._holders = table, holders
         self._keys = lru_cache(_MAX_KEPT_KEYS)(self._read_keys)
+        self._held = lru_cache(_MAX_KEPT_KEYS)(self._ask_holders)
 
     def mark(self, file: DataFileEntry, deletes: Sequence[DeleteFileEntry], mask: RowMask) -> None:
         """Mark the rows of a file that these delete. ``mask``: bool, shape (rows,).
 
-        Its key columns are read where its bounds say that it may hold a key. Raises Unsupported for keys that are parts
-        of columns.
+        Its key columns are read where its bounds, and what ``holders`` know, say that it may hold a key. Raises
+        Unsupported for keys that are parts of columns.
         """
-        for ids, some in groupby(sorted(deletes, key=lambda each: each.equality_ids), lambda each: each.equality_ids):
-            keys = self._keys(tuple(some))
-            if _may_hold(file.data_file, ids, keys):
+        for ids, found in groupby(sorted(deletes, key=lambda each: each.equality_ids), lambda each: each.equality_ids):
+            some = tuple(found)
+            keys = self._keys(some)
+            if _may_hold(file.data_file, ids, keys) and self._held(some).get(file.location, True):
                 mask |= equal_rows(self._read(file.data_file, ids), keys)
+
+    def _ask_holders(self, deletes: tuple[DeleteFileEntry, ...]) -> Mapping[str, bool]:
+        columns = dict(zip(deletes[0].equality_ids, self._keys(deletes).columns, strict=True))
+        return (None if self._holders is None else self._holders(columns)) or {}
 
     def _read_keys(self, deletes: tuple[DeleteFileEntry, ...]) -> pa.Table:
         ids = deletes[0].equality_ids

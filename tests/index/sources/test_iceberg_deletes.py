@@ -13,7 +13,7 @@ from pyiceberg.typedef import Record
 
 import fuse_index as fuse
 from fuse_index.export.deletion_vectors import puffin_vectors
-from fuse_index.sources.roaring import bitmap_rows, framed_rows
+from fuse_index.sources.deletes.roaring import bitmap_rows, framed_rows
 from tests.index.sources.one_table import OneTable, delete_equal_rows, delete_rows_at
 from tests.index.sources.walks import assert_same_rows
 
@@ -147,6 +147,29 @@ def test_only_what_came_since_is_read(tmp_path: Path, catalog: OneTable, monkeyp
     assert read() == ["positions.parquet"]
     assert read() == []
     assert table.count() == 110 - 5
+
+
+def test_files_are_read_that_an_index_names(tmp_path: Path, catalog: OneTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = pa.schema([("key", pa.string()), ("n", pa.int64())])
+    rows = [
+        pa.table({"key": [f"k{n * 7919 % 1000:04}" for n in range(f, f + 100)], "n": range(100)})
+        for f in range(0, 400, 100)
+    ]
+    source = catalog.create(tmp_path / "lake", schema)
+    for each in rows:
+        source.append(each)
+    table = fuse.attach("iceberg://test/db.t", tmp_path / "table", format="iceberg")
+    table.create_index("by_key", "bloom", ["key"])
+    gone = [rows[2].column("key")[7].as_py(), "k0000x"]
+    delete_equal_rows(source, tmp_path / "keys.parquet", pa.table({"key": gone}))
+    opened: list[str] = []
+    io, new_input = type(source.io), type(source.io).new_input
+    monkeypatch.setattr(io, "new_input", lambda self, place: opened.append(Path(place).name) or new_input(self, place))
+
+    table.sync()
+    read = [name for name in opened if name.endswith(".parquet")]
+    assert len(read) == 2  # the keys, and of four files the one that has a key
+    assert_same_rows(table, without(pa.concat_tables(rows), (("key", gone[0]),)), ["n = 7", f"key = '{gone[0]}'"])
 
 
 def test_a_column_that_was_dropped_still_deletes(tmp_path: Path, catalog: OneTable) -> None:

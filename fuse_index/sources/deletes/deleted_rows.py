@@ -11,16 +11,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fuse_index.sources.file_columns import OpenedFiles
-from fuse_index.sources.source import KnownRows, SourceDeletes, SourceState
+from fuse_index.sources.source import KeyHolders, KnownRows, SourceDeletes, SourceState
 from fuse_storage import BlockFrame, Snapshot, SourceFile, live_row_masks
 
 
 @dataclass(frozen=True)
 class DeletedRows:
-    """The deleted rows of a state, for the table of a snapshot, which has another state of the source, or none."""
+    """The deleted rows of a state, for the table of a snapshot, which has another state of the source, or none.
+
+    ``holders``: what its statistics and indexes know of keys.
+    """
 
     state: SourceState
     snapshot: Snapshot
+    holders: KeyHolders | None = None
 
     @property
     def _deletes(self) -> SourceDeletes | None:
@@ -64,7 +68,7 @@ class DeletedRows:
             )
             for number in chosen
         ]
-        now = self._deletes.read(wanted, self._followed)
+        now = self._deletes.read(wanted, self._followed, self.holders)
         return {each.file.location: replace(each.file, deleted=now.get(each.file.location)) for each in wanted}
 
     def names(self, blocks: BlockFrame, numbers: Iterable[int]) -> Mapping[int, str | None]:
