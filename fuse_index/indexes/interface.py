@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
-from typing import Literal as OneOf
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +30,8 @@ from fuse_index.reasons import Reason
 from fuse_index.signals.events import Event
 from fuse_storage import Pack, Sidecar
 
-API = 2
-"""The version of this module's interface."""
-APIS = frozenset({1, API})
-"""Versions whose kinds are taken as they are; a kind that was written for another one is refused by name."""
+API, APIS = 2, frozenset({1, 2})
+"""The version of this interface, and those whose kinds are taken as they are; others are refused by name."""
 
 hookspec = pluggy.HookspecMarker("fuse_index")
 hookimpl = pluggy.HookimplMarker("fuse_index")
@@ -125,7 +122,7 @@ class IndexKind:
     """A frozen dataclass of JSON-able fields with defaults: validation, command-line flags, definition hash."""
     implicit: ClassVar[bool] = False
     """Asked about every column without a definition, because all it needs are the statistics each block has."""
-    best: ClassVar[OneOf["", "least", "greatest"]] = ""
+    best: ClassVar[Literal["", "least", "greatest"]] = ""
     """Which values of the function ``searches`` rank best; a score is the value, or with "least" -1 times the value."""
 
     def aggregates(self, options: Any) -> Sequence[str]:
@@ -178,8 +175,7 @@ class Votes(Protocol):
         """Understand the leaf, once per query.
 
         A leaf has its column side on the left and non-NULL literals of the input's own type on the right; its ``IN``
-        list holds no NULL. IS [NOT] NULL of an input is the engine's. A Conjunction is all that one AND group says of
-        these inputs.
+        list holds no NULL. IS [NOT] NULL of an input is the engine's. A Conjunction is what an AND says of them.
         """
         ...
 

@@ -227,20 +227,13 @@ class Explain(TablePart):
         rows = read_source(source, table.schema)
         spec = table.merge_spec(rows.schema, table.row_store.merge_key(on), clauses)
         explanation = table.row_store.explain(merge_job(table, spec, rows))
-        own = {
-            predicate_sql(leaf)
-            for part in spec.clauses.unmatched_target_predicates or ()
-            for leaf in predicate_leaves(part)
-        }
+        parts = spec.clauses.unmatched_target_predicates or ()
+        own = {predicate_sql(leaf) for part in parts for leaf in predicate_leaves(part)}
         votes = tuple(replace(vote, added=vote.leaf not in own) for vote in explanation.votes)
         return replace(explanation, votes=votes)
 
     def what_if(
-        self,
-        kind: str,
-        columns: Sequence[str],
-        options: Mapping[str, Any] | None = None,
-        where: Sequence[str] = (),
+        self, kind: str, columns: Sequence[str], options: Mapping[str, Any] | None = None, where: Sequence[str] = ()
     ) -> pa.Table:
         """Tell what an index that is not there would leave out: it is built in memory, on a sample of blocks.
 
