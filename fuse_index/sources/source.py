@@ -28,7 +28,7 @@ class KnownRows:
 
 
 KeyHolders = Callable[[Mapping[int, pa.ChunkedArray]], Mapping[str, bool] | None]
-"""Tells which files, by location, may hold one of some keys, which are columns by their ids; None where nobody knows."""
+"""Tells which files, by location, may hold one of these keys, by ids of their columns; None where nobody knows."""
 
 
 class SourceDeletes(Protocol):
