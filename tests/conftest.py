@@ -47,3 +47,7 @@ class FailuresAtOnce:
                 self._terminal.line("")
             self._terminal.write_sep("_", f"{report.when} of {report.nodeid}", red=True)
             report.toterminal(self._terminal._tw)
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # libraries look at the end for what was never collected
