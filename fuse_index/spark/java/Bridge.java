@@ -11,6 +11,7 @@ import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.sources.*;
 import fuse_index.spark.java.rules.*;
 import fuse_index.spark.java.server.*;
+import fuse_index.spark.java.statements.*;
 import fuse_index.spark.java.write.*;
 import java.io.IOException;
 import java.util.*;
@@ -108,6 +109,7 @@ public class Bridge {
   /** Appends our rules to those that other libraries have put there: it is a variable, and whoever sets it drops their rules. */
   public synchronized void optimize(Object session) {
     StatementRule.install((SparkSession) session);
+    ChangedRowsRule.install((SparkSession) session);
     ExperimentalMethods methods = ((SparkSession) session).experimental();
     List<Rule<LogicalPlan>> rules = new ArrayList<Rule<LogicalPlan>>(ScalaLists.toJava(methods.extraOptimizations()));
     boolean optimizes = false;
@@ -149,6 +151,7 @@ public class Bridge {
     rules.add(new CatalogTableRule<LogicalPlan>());
     rules.add(new RefreshRule<LogicalPlan>());
     rules.add(new StreamMetadataRule<LogicalPlan>());
+    rules.add(new ChangedRowsRule<LogicalPlan>());
     rules.add(new RowStatementRule<LogicalPlan>());
     rules.add(new AggregateRule<LogicalPlan>());
     rules.add(new PruneRule<LogicalPlan>());

@@ -84,3 +84,21 @@ def test_an_update_by_a_window_is_refused(spark: SparkSession, table: str) -> No
         "WHEN MATCHED AND s.id = 7 THEN UPDATE SET v = CAST(s.before AS STRING)"
     )
     assert [tuple(row) for row in spark.table(table).where("v IS NOT NULL").collect()] == [(7, "6")]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "MERGE INTO {table} t USING range(498, 502) s ON t.id = s.id AND t._metadata.row_index >= 0 "
+        "WHEN MATCHED THEN UPDATE SET v = 'x'",
+        "MERGE INTO {table} t USING range(498, 502) s ON t.id = s.id "
+        "WHEN MATCHED AND t._metadata.file_name LIKE '%.parquet' THEN UPDATE SET v = 'x'",
+    ],
+)
+def test_a_merge_by_where_rows_lie_is_done_or_refused_by_name(spark: SparkSession, table: str, statement: str) -> None:
+    if spark.version.startswith("4.0"):
+        spark.sql(statement.format(table=table))
+        assert [row.id for row in spark.table(table).where("v = 'x'").orderBy("id").collect()] == [498, 499]
+    else:
+        with pytest.raises(AnalysisException, match=r"MERGE INTO fuse\.db\.t has conditions on _metadata"):
+            spark.sql(statement.format(table=table))

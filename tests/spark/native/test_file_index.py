@@ -217,6 +217,7 @@ def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -
             "CatalogTableRule",
             "RefreshRule",
             "StreamMetadataRule",
+            "ChangedRowsRule",
             "RowStatementRule",
             "AggregateRule",
             "PruneRule",

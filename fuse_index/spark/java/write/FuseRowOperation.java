@@ -17,15 +17,11 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * DELETE, UPDATE or MERGE as Spark resolves them: a query that gives each row which changes, with where it lies, by `_metadata`.
- * RowStatementRule hands that query to Python.
+ * ChangedRowsRule hands that query to Python.
  */
 public class FuseRowOperation implements RowLevelOperationBuilder, SupportsDelta {
-  /** What the rule knows the statement by. */
+  /** Spark asks for one, and never comes to write by it. */
   public static class Delta implements DeltaWriteBuilder, DeltaWrite {
-    public final RowStatement statement;
-
-    public Delta(RowStatement statement) { this.statement = statement; }
-
     public DeltaWrite build() { return this; }
   }
 
@@ -58,7 +54,7 @@ public class FuseRowOperation implements RowLevelOperationBuilder, SupportsDelta
     public Scan build() { return new UnfilteredScan(session, (FuseScan) super.build()); }
   }
 
-  private final RowStatement statement;
+  public final RowStatement statement;
   private final RowLevelOperation.Command command;
 
   public FuseRowOperation(RowStatement statement, RowLevelOperation.Command command) {
@@ -78,5 +74,5 @@ public class FuseRowOperation implements RowLevelOperationBuilder, SupportsDelta
     return new UnfilteredScanBuilder(statement.table.session, statement.table.snapshot());
   }
 
-  public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new Delta(statement); }
+  public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new Delta(); }
 }

@@ -5,31 +5,23 @@ import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
 import java.util.*;
-import org.apache.spark.sql.catalyst.ProjectingInternalRow;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.GetStructField;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.LeftAnti$;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.types.StructType;
 import scala.Option;
 
 /**
  * Puts writes that hand their rows to Python in the place of those that Spark would have executors do, with classes that they do
- * not know: the rows which DELETE, UPDATE and MERGE change, and those of overwrites. Where rows go by a condition, it is
- * Catalyst's own.
+ * not know: those of overwrites and of rows that a MERGE adds. Where rows go by a condition, it is Catalyst's own. The queries of
+ * rows that change, which ChangedRowsRule hands over, get what they need to run by themselves.
  */
 public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
   /** Takes rows of any columns: those that change come with where they lie. */
@@ -76,12 +68,20 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
   }
 
-  protected LogicalPlan rewrite(LogicalPlan plan) {
-    if (plan instanceof WriteDelta) {
-      WriteDelta delta = (WriteDelta) plan;
-      boolean ours = delta.write().isDefined() && delta.write().get() instanceof FuseRowOperation.Delta;
-      return ours ? changedRows(delta, ((FuseRowOperation.Delta) delta.write().get()).statement) : plan;
+  /** Statements whose rows are found by queries of their own, in which keys of joins may reach the scans. */
+  public static class OwnQueries extends NodeRewrite<LogicalPlan> {
+    protected Object rewrite(Object node) {
+      boolean ours = node instanceof AppendData && FuseTable.of(((LogicalPlan) node).productElement(0)) instanceof ChangedRows;
+      if (!ours) return null;
+      LogicalPlan query = ((AppendData) node).query();
+      LogicalPlan filtered = (LogicalPlan) query.transformDown(new FilterScans());
+      filtered.setAnalyzed(); // it is; what the optimizer makes of it, the analyzer need not understand
+      return filtered == query ? null : Versions.copy((LogicalPlan) node, query, filtered);
     }
+  }
+
+  protected LogicalPlan rewrite(LogicalPlan original) {
+    LogicalPlan plan = (LogicalPlan) original.transformDown(new OwnQueries());
     if (Versions.appends(plan)) {
       FuseWrite write = writeOf(plan);
       boolean insertsUnmatched = write != null && write.statement.operation.equals(Protocol.APPEND)
@@ -130,37 +130,11 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     return copy;
   }
 
-  /** Hands over a column for what happens to a row, where it lies (NULL for new ones), and its columns as they will be, if it stays. */
-  private static LogicalPlan changedRows(WriteDelta delta, RowStatement statement) {
-    List<Attribute> output = ScalaLists.toJava(delta.query().output());
-    List<NamedExpression> columns = new ArrayList<NamedExpression>();
-    columns.add(Trees.alias((Expression) output.get(0), "operation"));
-    Integer place = (Integer) delta.projections().rowIdProjection().colOrdinals().apply(0);
-    Expression metadata = (Expression) output.get(place.intValue());
-    columns.add(Trees.alias(member(metadata, "file_path"), "block"));
-    columns.add(Trees.alias(member(metadata, "row_index"), "row"));
-    if (delta.projections().rowProjection().isDefined()) {
-      ProjectingInternalRow row = (ProjectingInternalRow) delta.projections().rowProjection().get();
-      // A statement that asks for metadata has it behind the columns of the rows, which are all that is written.
-      int count = Math.min(row.colOrdinals().length(), statement.table.schema().length());
-      for (int i = 0; i < count; i++) {
-        columns.add(Trees.alias((Expression) output.get(((Integer) row.colOrdinals().apply(i)).intValue()), "c" + i));
-      }
-    }
-    // The condition of a MERGE is about columns of two tables, which may be called alike: MergeKeys knows what follows from it.
-    Expression condition = statement.isMerge() ? null : delta.condition();
-    return handOver(new FuseWrite(statement, condition), new Project(ScalaLists.toScala(columns), (LogicalPlan) delta.query().transformDown(new FilterScans())), delta.productElement(0));
-  }
-
-  private static Expression member(Expression struct, String name) {
-    return new GetStructField(struct, ((StructType) struct.dataType()).fieldIndex(name), Option.apply(name));
-  }
-
   /** An append of rows to a table that takes any. `named`: the relation by whose name Spark finds, when it is done, what it has cached. */
-  private static LogicalPlan handOver(FuseWrite write, LogicalPlan query, Object named) {
+  static LogicalPlan handOver(FuseWrite write, LogicalPlan query, Object named) {
     DataSourceV2Relation table = (DataSourceV2Relation) named;
     LogicalPlan to = DataSourceV2Relation$.MODULE$.create(new ChangedRows(write.statement.table), table.catalog(), table.identifier());
-    query.setAnalyzed(); // it is, and optimised; what the optimizer made of it, the analyzer need not understand
+    query.setAnalyzed();
     return Versions.append(to, query, write);
   }
 }

@@ -1,4 +1,4 @@
-package fuse_index.spark.java.write;
+package fuse_index.spark.java.statements;
 
 import fuse_index.spark.java.catalyst.*;
 import org.apache.spark.sql.catalyst.expressions.Exists;

@@ -1,6 +1,7 @@
-package fuse_index.spark.java.write;
+package fuse_index.spark.java.statements;
 
 import fuse_index.spark.java.rpc.*;
+import fuse_index.spark.java.write.*;
 import java.util.*;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.types.StructField;

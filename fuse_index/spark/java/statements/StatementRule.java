@@ -1,14 +1,19 @@
-package fuse_index.spark.java.write;
+package fuse_index.spark.java.statements;
 
 import fuse_index.spark.java.catalyst.*;
+import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.rpc.*;
+import fuse_index.spark.java.write.*;
 import java.util.*;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
@@ -24,8 +29,9 @@ import org.slf4j.LoggerFactory;
  */
 public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
-  /** Where an analyzer keeps the rules that come after its own. */
-  private static final String RULES = "postHocResolutionRules";
+  /** Where an analyzer keeps the rules that come before its own, and after. */
+  private static final String FIRST_RULES = "hintResolutionRules";
+  private static final String LAST_RULES = "postHocResolutionRules";
 
   /** Gives a session's analyzer the rule, once; it has no method for that, as the optimizer has. */
   public static void install(SparkSession session) {
@@ -33,11 +39,14 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     List<Rule<LogicalPlan>> rules = new ArrayList<Rule<LogicalPlan>>(ScalaLists.toJava(analyzer.postHocResolutionRules()));
     for (Object rule : rules) if (rule instanceof StatementRule) return;
     rules.add(new StatementRule<LogicalPlan>());
+    List<Rule<LogicalPlan>> first = new ArrayList<Rule<LogicalPlan>>(ScalaLists.toJava(analyzer.hintResolutionRules()));
+    first.add(new FunctionCalls<LogicalPlan>(session));
     try {
-      Reflection.set(analyzer, analyzer.getClass(), RULES, ScalaLists.toScala(rules));
+      Reflection.set(analyzer, analyzer.getClass(), LAST_RULES, ScalaLists.toScala(rules));
+      Reflection.set(analyzer, analyzer.getClass(), FIRST_RULES, ScalaLists.toScala(first));
     } catch (ReflectiveOperationException other) {
       LOG.warn("statements of this session are not looked at before they are planned, so that a MERGE of rows that are drawn is refused, "
-          + "and MERGE WITH SCHEMA EVOLUTION adds no columns: " + other);
+          + "as are functions of SQL in DELETE and UPDATE, and MERGE WITH SCHEMA EVOLUTION adds no columns: " + other);
     }
   }
 
@@ -63,7 +72,9 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
       if (!(delta.operation() instanceof FuseRowOperation)) return null;
       Command command = delta.operation().command();
       if (command == Command.UPDATE && hasWindow(delta.query())) throw windowRefused(delta.originalTable().name());
-      return command == Command.MERGE ? DrawnValues.inQuery(delta) : null;
+      if (command != Command.MERGE) return null;
+      if (asksWhereRowsLie(delta.query())) throw placesRefused(delta.originalTable().name());
+      return DrawnValues.inQuery(delta);
     }
   }
 
@@ -91,6 +102,26 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
   private static RuntimeException windowRefused(String table) {
     return StatementError.invalidInput("UPDATE " + table + " assigns a window over rows of a query, and an UPDATE looks at each "
         + "row by itself: say MERGE INTO with a query that has the window");
+  }
+
+  private static RuntimeException placesRefused(String table) {
+    return StatementError.invalidInput("MERGE INTO " + table + " has conditions on _metadata, of which this Spark makes a query that it "
+        + "cannot run: say so in UPDATE or DELETE, or match rows by their columns");
+  }
+
+  /** Whether a query that Spark made of a MERGE joins or chooses rows by where they lie: since 4.1, its code for that is wrong. */
+  private static boolean asksWhereRowsLie(LogicalPlan plan) {
+    List<Expression> conditions = new ArrayList<Expression>();
+    if (plan instanceof Join && ((Join) plan).condition().isDefined()) conditions.add((Expression) ((Join) plan).condition().get());
+    if (plan instanceof MergeRows) {
+      for (Object each : ScalaLists.toJava(((MergeRows) plan).matchedInstructions())) conditions.add(((MergeRows.Instruction) each).condition());
+      for (Object each : ScalaLists.toJava(((MergeRows) plan).notMatchedBySourceInstructions())) conditions.add(((MergeRows.Instruction) each).condition());
+    }
+    for (Expression condition : conditions) {
+      for (Attribute column : ScalaLists.toJava(condition.references().toSeq())) if (column.name().equals(FileMetadata.COLUMN)) return true;
+    }
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (asksWhereRowsLie(child)) return true;
+    return false;
   }
 
   /** Whether a query that Spark made of an UPDATE has a window; it has no other than one of an assignment. */

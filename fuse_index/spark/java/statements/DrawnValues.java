@@ -1,4 +1,4 @@
-package fuse_index.spark.java.write;
+package fuse_index.spark.java.statements;
 
 import fuse_index.spark.java.catalyst.*;
 import java.util.*;
@@ -37,7 +37,8 @@ public class DrawnValues extends NodeRewrite<Expression> {
 
   /**
    * The query that Spark made of a MERGE; null where it is well. Spark adds what must hold of a table's groups of rows, that a row of
-   * the source exists for them: it is of no use to us, since MergeKeys knows more, and is refused where the source draws.
+   * the source exists for them: it is of no use to us, since MergeKeys knows more, and is refused where the source draws, or reads
+   * where rows of the table lie.
    */
   static LogicalPlan inQuery(WriteDelta delta) {
     LogicalPlan query = (LogicalPlan) delta.query().transformDown(new OfRows());
@@ -45,16 +46,15 @@ public class DrawnValues extends NodeRewrite<Expression> {
     Object[] arguments = Versions.arguments(delta);
     for (int i = 0; i < arguments.length; i++) {
       if (arguments[i] == delta.query()) arguments[i] = query;
-      if (!isDrawn(arguments[i])) continue;
+      if (!isCondition(arguments[i])) continue;
       arguments[i] = Option.empty();
       changed = true;
     }
     return changed ? (LogicalPlan) delta.makeCopy(arguments) : null;
   }
 
-  private static boolean isDrawn(Object argument) {
-    Object value = argument instanceof Option && ((Option<?>) argument).isDefined() ? ((Option<?>) argument).get() : null;
-    return value instanceof Expression && !((Expression) value).deterministic();
+  private static boolean isCondition(Object argument) {
+    return argument instanceof Option && ((Option<?>) argument).isDefined() && ((Option<?>) argument).get() instanceof Expression;
   }
 
   public static class OfRows extends NodeRewrite<LogicalPlan> {
