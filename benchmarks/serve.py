@@ -1,8 +1,9 @@
 """What a server adds: lookups by Spark Connect beside classic ones, the first statement of a session, and what is kept.
 
-``python -m benchmarks.serve --rows 1000000 --sessions 200``. The client is a process of its own without a JVM; classic
-lookups and those by Connect take turns, and each figure is the median of them. Bytes are the JVM's heap after
-collections, and this process's resident memory.
+``python -m benchmarks.serve --rows 1000000 --sessions 200 --minutes 60``: so many sessions one after the other, then
+for so many minutes 50 at once, of which eight ask at a time, each a few times before another takes its place. The
+client is a process of its own without a JVM; classic lookups and those by Connect take turns, and each figure is the
+median of them. Bytes are the JVM's heap after collections, and this process's resident memory.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -26,6 +29,7 @@ from fuse_index import spark as fuse_spark
 from fuse_index.spark import Server
 
 _PAIRS = 30
+_CROWD, _AT_ONCE, _LOOKUPS_OF_A_VISIT = 50, 8, 20
 _LOOKUP = "SELECT * FROM fuse.db.t WHERE name = 'n{}'"
 _SHOW = "SHOW NAMESPACES IN fuse"
 
@@ -49,7 +53,32 @@ def client(url: str) -> None:
         print(_milliseconds(lambda session=session, text=statement: session.sql(text).collect()), flush=True)  # type: ignore[misc]
 
 
-def measure(rows: int, sessions: int) -> None:
+def crowd(url: str, rows: int, minutes: float) -> None:
+    """Print how many lookups sessions that come and go had answered, and the first answers that were wrong."""
+    ends, at_once = time.monotonic() + 60 * minutes, BoundedSemaphore(_AT_ONCE)
+
+    def visit(number: int) -> tuple[int, list[str]]:
+        asked, wrong = 0, list[str]()
+        while time.monotonic() < ends and not wrong:
+            spark = SparkSession.builder.remote(url).create()
+            for _ in range(_LOOKUPS_OF_A_VISIT):
+                number = (number * 7919 + 1) % rows
+                with at_once:
+                    found = [row.id for row in spark.sql(_LOOKUP.format(number)).collect()]
+                asked += 1
+                if found != [number]:
+                    wrong.append(f"{number}: {found}")
+            spark.stop()
+        return asked, wrong
+
+    with ThreadPoolExecutor(_CROWD) as threads:
+        told = list(threads.map(visit, range(_CROWD)))
+    print(
+        json.dumps({"lookups": sum(asked for asked, _ in told), "wrong": [each for _, wrong in told for each in wrong]})
+    )
+
+
+def measure(rows: int, sessions: int, minutes: float) -> None:
     """Print the figures, a line each."""
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -65,6 +94,8 @@ def measure(rows: int, sessions: int) -> None:
                 _compare(spark, process, rows)
                 _churn(spark, server, process, sessions)
                 process.terminate()
+            if minutes:
+                _crowd(spark, server, rows, minutes)
 
 
 def _ask(process: subprocess.Popen[str], statement: str) -> float:
@@ -97,9 +128,21 @@ def _churn(spark: SparkSession, server: Server, process: subprocess.Popen[str], 
     before = _memory(spark, server)
     for _ in range(sessions):
         _ask(process, "")
-    after = _memory(spark, server)
+    _print_memory(before, _memory(spark, server), f"{sessions} sessions")
+
+
+def _crowd(spark: SparkSession, server: Server, rows: int, minutes: float) -> None:
+    before = _memory(spark, server)
+    command = [sys.executable, "-m", "benchmarks.serve", "--crowd", str(server.connect)]
+    command += ["--rows", str(rows), "--minutes", str(minutes)]
+    print(f"{_CROWD} sessions, {_AT_ONCE} asking at once, {minutes:g} minutes:")
+    print(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip())
+    _print_memory(before, _memory(spark, server), f"{minutes:g} minutes")
+
+
+def _print_memory(before: dict[str, int], after: dict[str, int], what: str) -> None:
     for name, value in before.items():
-        print(f"{name:28} {value:14,} before, {after[name]:14,} after {sessions} sessions")
+        print(f"{name:28} {value:14,} before, {after[name]:14,} after {what}")
 
 
 def _memory(spark: SparkSession, server: Server) -> dict[str, int]:
@@ -120,6 +163,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--sessions", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=0, help="of many sessions at once")
+    parser.add_argument("--crowd", metavar="URL", help="be these sessions, and tell what they were answered")
     parser.add_argument("--client", metavar="URL", help="be the client, which takes statements from standard input")
     given = parser.parse_args()
-    client(given.client) if given.client else measure(given.rows, given.sessions)
+    if given.client:
+        client(given.client)
+    elif given.crowd:
+        crowd(given.crowd, given.rows, given.minutes)
+    else:
+        measure(given.rows, given.sessions, given.minutes)

@@ -20,10 +20,12 @@ JAVA_CLASSES = [
     if path.name != "package-info.java" and path.parent.name != "older"  # of Spark's package
 ]
 JAVA_ROOMS = (
+    "named",
     "server",
     "foreign",
     "rules",
     "catalog",
+    "statements",
     "write",
     "aggregate",
     "driver",

@@ -62,6 +62,7 @@ def test_few_blocks_are_not_run() -> None:
         ("docs/serve.md", "it runs until it is ended"),
         ("docs/serve.md", "it needs the server"),
         ("docs/serve.md", "it needs the server"),
+        ("docs/serve.md", "it needs Docker"),
         ("docs/serve.md", "it needs free ports"),
         ("docs/writing-a-plugin.md", "it is of a mutant that the tests of ours kill"),
     ]

@@ -6,14 +6,17 @@ So there is no jar to build or ship, and one source serves every Spark from 4.0 
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from importlib import resources
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 _SOURCE_PACKAGE = "fuse_index.spark.java"
@@ -53,8 +56,9 @@ def load_java_classes(jvm: Any, package: str, sources: Mapping[str, str]) -> dic
     """The classes of these sources, by their names without a room, compiled in this JVM as members of ``package``.
 
     ``sources``: by room and name, as ``read/FuseScan``. What is in the folder ``older`` stands for interfaces that this
-    Spark may lack: its own come first.
+    Spark may lack: its own come first. What is in ``named`` is for ``load_named_class``.
     """
+    sources = {name: source for name, source in sources.items() if not name.startswith("named/")}
     source_bytes = java_class(jvm, "java.util.HashMap")()
     for file in _java_folder().joinpath("older").iterdir():
         source_bytes[f"org/apache/spark/sql/connector/catalog/{file.name}"] = file.read_bytes()
@@ -66,6 +70,30 @@ def load_java_classes(jvm: Any, package: str, sources: Mapping[str, str]) -> dic
     loader.setTargetVersion(8)  # so that static methods of interfaces can be called
     # All now, because classes are compiled when they are loaded, and an error should not wait for a query.
     return {name.rpartition("/")[2]: loader.loadClass(f"{package}.{name.replace('/', '.')}") for name in sources}
+
+
+def load_named_class(jvm: Any, name: str) -> str | None:
+    """Let Spark find one of the classes of ``java/named`` by its name, and give that name; None where it cannot.
+
+    Spark's own loader takes places of class files as it takes jars. The class is loaded before its file goes.
+    """
+    package, sources = java_sources()
+    full_name = f"{package}.named.{name}"
+    spark_loader = java_class(jvm, "org.apache.spark.util.Utils").getContextOrSparkClassLoader()
+    find = java_class(jvm, "java.lang.Class").forName
+    with _compile_lock, tempfile.TemporaryDirectory() as folder:
+        compiler = java_class(jvm, "org.codehaus.janino.SimpleCompiler")()
+        compiler.setParentClassLoader(spark_loader)
+        compiler.cook(sources[f"named/{name}"].replace(_SOURCE_PACKAGE, package))
+        file = Path(folder, *package.split("."), "named", f"{name}.class")
+        file.parent.mkdir(parents=True)
+        file.write_bytes(compiler.getBytecodes()[full_name])
+        try:
+            spark_loader.addURL(java_class(jvm, "java.io.File")(folder).toURI().toURL())
+            find(full_name, True, spark_loader)
+        except (Py4JError, TypeError):  # a loader of somebody else's, that takes none
+            return None
+    return full_name
 
 
 def _java_folder() -> Traversable:

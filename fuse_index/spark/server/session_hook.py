@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -18,7 +19,7 @@ from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.catalog.endpoint import forget_catalogs
 from fuse_index.spark.installation import NamedWarehouse, check_catalog_name, install_catalogs
-from fuse_index.spark.native.java_compiler import jvm_bridge
+from fuse_index.spark.native.java_compiler import jvm_bridge, load_named_class
 from fuse_index.spark.native.request_server import forget_requests, serve_requests
 from fuse_index.spark.placement import is_connect
 from fuse_index.spark.server.served_read import SERVER_CATALOG_SETTING
@@ -47,6 +48,14 @@ class SessionHook:
         key = f"{self._spark._jsparkSession.sessionUUID()}/{os.getpid()}/sessions"
         serve_requests(self._spark, key, self._install)
         self._bridge.hook(self._spark._jsparkSession, key)
+        self._announce_catalogs()
+
+    def _announce_catalogs(self) -> None:
+        """Have Spark know the catalogues' names in sessions that are asked for one before anything is named there."""
+        awaited = load_named_class(self._spark.sparkContext._jvm, "AwaitedCatalog")
+        settings: Any = self._spark.sparkContext._jsc.sc().conf()
+        for each in self._catalogs if awaited else ():
+            settings.set(f"spark.sql.catalog.{each.name}", awaited)
 
     @property
     def sessions(self) -> frozenset[str]:

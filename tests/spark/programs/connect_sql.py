@@ -6,6 +6,7 @@ Arguments: the server, a step, and what that needs. Prints, as JSON, what came o
 import importlib.util
 import json
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,11 @@ def statements(spark: SparkSession, folder: str) -> dict[str, Any]:
     return told
 
 
+def use_by_api(spark: SparkSession) -> list[Any]:
+    spark.catalog.setCurrentCatalog("lake")
+    return [spark.catalog.currentCatalog(), spark.table("served.t").count()]
+
+
 def first_calls(spark: SparkSession, place: str) -> dict[str, Any]:
     """What a session is asked first, each time in a new one: no text of SQL may come before."""
     told: dict[str, Any] = {}
@@ -61,6 +67,7 @@ def first_calls(spark: SparkSession, place: str) -> dict[str, Any]:
         "by place": lambda each: each.read.format("fuse").load(place).count(),
         "by name": lambda each: each.table("lake.served.t").count(),
         "exists": lambda each: each.catalog.tableExists("lake.served.t"),
+        "current catalogue": use_by_api,
     }
     for name, call in calls.items():
         sessions.append(new_session())
@@ -100,6 +107,54 @@ def command(spark: SparkSession, statement: str) -> str:
     """A statement in one call of the server: to collect what it gave would be another."""
     spark.sql(statement)
     return "done"
+
+
+def cancelled(spark: SparkSession, way: str) -> list[Any]:
+    """A statement that was interrupted while it ran, by its tag or with all others, and what the session does then."""
+    slow = "INSERT INTO lake.served.slow SELECT id, java_method('java.lang.Thread', 'sleep', 20000L) FROM range(8)"
+    told: list[Any] = []
+
+    def run() -> None:
+        spark.addTag("slow")  # tags are of threads
+        told.append(refused(spark, slow))
+
+    spark.sql("CREATE TABLE IF NOT EXISTS lake.served.slow (id BIGINT, text STRING)").collect()
+    thread = threading.Thread(target=run)
+    thread.start()
+    stopped: list[str] = []
+    while not stopped and thread.is_alive():
+        stopped = spark.interruptTag("slow") if way == "tag" else spark.interruptAll()
+        thread.join(0.5)
+    thread.join(60)
+    return [
+        bool(stopped),
+        "CANCELED" in told[0].upper() or "cancelled" in told[0],
+        spark.table("lake.served.slow").count(),
+    ]
+
+
+def own_code(spark: SparkSession, folder: str) -> dict[str, Any]:
+    """UDFs and files of a client's own, beside what the server has."""
+    from pyspark.sql.functions import udf
+
+    module = Path(folder) / "clients_own.py"
+    module.write_text("def shout(text):\n    return text.upper() + '!'\n")
+    spark.addArtifact(str(module), pyfile=True)
+
+    @udf("string")
+    def shout(text: str) -> str:
+        import clients_own
+
+        return str(clients_own.shout(text))
+
+    spark.udf.register("shout", shout)
+    found = spark.sql("SELECT shout(name) FROM lake.served.t WHERE name = 'n471'")
+    spark.sql("CREATE TEMPORARY FUNCTION twice(n BIGINT) RETURNS BIGINT RETURN n * 2").collect()
+    spark.sql(
+        "CREATE TABLE IF NOT EXISTS lake.served.own AS SELECT id, name FROM lake.served.t WHERE id < 20"
+    ).collect()
+    spark.sql("UPDATE lake.served.own SET name = shout(name) WHERE twice(id) = 24").collect()
+    return {"read": rows(found), "updated": rows(spark.sql("SELECT name FROM lake.served.own WHERE id = 12"))}
 
 
 def late(spark: SparkSession, _: str) -> list[Any]:

@@ -99,7 +99,16 @@ def test_a_session_has_us_whatever_it_is_asked_first(served, statements):
     told = served.told("first_calls", fuse.catalog(served.lake).table_url("served.t"))
 
     assert told.pop("clone", None) in ([3, 992], None)  # Spark 4.0 has no clones for clients
-    assert told == {"by place": 992, "by name": 992, "exists": True}
+    assert told == {"by place": 992, "by name": 992, "exists": True, "current catalogue": ["lake", 992]}
+
+
+@pytest.mark.parametrize("way", ["tag", "all"])
+def test_a_statement_that_is_cancelled_ends_and_leaves_nothing(served, statements, way):
+    assert served.told("cancelled", way) == [True, True, 0]
+
+
+def test_a_client_s_own_functions_and_files_work_beside_ours(served, statements, tmp_path):
+    assert served.told("own_code", str(tmp_path)) == {"read": [["N471!"]], "updated": [["N12!"]]}
 
 
 @pytest.mark.any_spark
