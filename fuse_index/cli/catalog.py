@@ -14,7 +14,9 @@ from fuse_index.errors import InputError
 from fuse_index.warehouse.handle import namespaces_within
 from fuse_storage import CatalogTable, Identifier, join_identifier, parse_identifier
 
-catalog_app = typer.Typer(no_args_is_help=True)
+catalog_app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Make, list, rename, drop and bring back the names of a warehouse."
+)
 
 _WarehouseArgument = Annotated[
     str, typer.Argument(metavar="WAREHOUSE", help="Path or URL of the warehouse (/data/w, s3://bucket/w).")

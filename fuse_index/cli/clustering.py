@@ -9,6 +9,7 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import output
+from fuse_index.cli.front.progress import WorkProgress
 from fuse_index.cli.options import (
     AtOption,
     BranchOption,
@@ -20,7 +21,7 @@ from fuse_index.cli.options import (
 )
 from fuse_index.operations.recluster import DEFAULT_PASSES, DEFAULT_STEP_BLOCKS, DEFAULT_STEP_BYTES, ReclusterStep
 
-clustering_app = typer.Typer()
+clustering_app = typer.Typer(add_completion=False)
 
 
 @clustering_app.command(name="cluster-by")
@@ -97,12 +98,11 @@ def _recluster(
     target = open_table(table, branch=branch)
     before = target.inspect.clustering()
     steps: list[ReclusterStep] = []
-    with output.progress_bar() as bar:
-        task = bar.add_task("recluster", total=None)
+    with WorkProgress("recluster") as progress:
 
         def print_step(step: ReclusterStep) -> None:
             steps.append(step)
-            bar.update(task, completed=sum(one.read for one in steps), description=f"recluster, step {step.number}")
+            progress.say(f"step {step.number}, {sum(one.read for one in steps):,} blocks read")
 
         if spark is None:
             target.maintenance.recluster(depth, step_blocks, step_bytes, passes, print_step)

@@ -9,16 +9,19 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import output
+from fuse_index.cli.front.completion import complete_columns
 from fuse_index.cli.options import BranchOption, JsonOption, TableArgument, split_names
 from fuse_index.table.schema.types import parse_typed_value
 from fuse_storage import Snapshot
 
-columns_app = typer.Typer()
+columns_app = typer.Typer(add_completion=False)
 
 _ColumnArgument = Annotated[
     str,
     typer.Argument(
-        metavar="COLUMN", help="A column, or with dots a field of a struct: place.lat, items.element.price."
+        autocompletion=complete_columns,
+        metavar="COLUMN",
+        help="A column, or with dots a field of a struct: place.lat, items.element.price.",
     ),
 ]
 _TypeArgument = Annotated[

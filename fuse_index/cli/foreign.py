@@ -11,6 +11,7 @@ import typer
 
 from fuse_index import InputError, attach, catalog, open_table
 from fuse_index.cli import output
+from fuse_index.cli.front.progress import WorkProgress
 from fuse_index.cli.options import (
     AtOption,
     BranchOption,
@@ -23,7 +24,7 @@ from fuse_index.cli.options import (
     split_terms,
 )
 
-foreign_app = typer.Typer()
+foreign_app = typer.Typer(add_completion=False)
 
 
 class _ExportFormat(StrEnum):
@@ -83,13 +84,12 @@ def _sync(
     as_json: JsonOption = False,
 ) -> None:
     """Bring an attached table to a state of its source."""
-    with output.progress_bar() as bar:
-        task = bar.add_task("files", total=None)
+    with WorkProgress("sync") as progress:
         done = open_table(table).sync(
             to,
             indexes=indexes,
             reread=reread,
-            progress=lambda count, total: bar.update(task, completed=count, total=total),
+            progress=lambda count, total: progress.blocks_done(count, total, "files"),
         )
     text = f"{done.added_files:,} files came, {done.removed_files:,} went: {done.rows:,} rows at {done.version}"
     output.print_result(dict(done.to_dict()), text, as_json)

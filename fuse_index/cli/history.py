@@ -11,6 +11,7 @@ from rich.text import Text
 
 from fuse_index import open_table, recover_table
 from fuse_index.cli import output
+from fuse_index.cli.front.completion import complete_tags
 from fuse_index.cli.options import (
     AtOption,
     BranchOption,
@@ -24,11 +25,16 @@ from fuse_index.cli.options import (
 from fuse_index.errors import InputError
 from fuse_index.table.arguments import parse_duration, parse_time_or_duration
 
-history_app = typer.Typer()
+history_app = typer.Typer(add_completion=False)
 _Parsed = TypeVar("_Parsed")
 
 _NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name to give.")]
-_SinceArgument = Annotated[str, typer.Argument(metavar="SINCE", help="Snapshot id, tag, or time.")]
+_AtArgument = Annotated[
+    str, typer.Argument(metavar="AT", help="Snapshot id, tag, version, or time.", autocompletion=complete_tags)
+]
+_SinceArgument = Annotated[
+    str, typer.Argument(metavar="SINCE", help="Snapshot id, tag, or time.", autocompletion=complete_tags)
+]
 _UntilArgument = Annotated[
     str | None, typer.Argument(metavar="UNTIL", help="The same; by default the newest snapshot.")
 ]
@@ -55,7 +61,11 @@ def _tag(
 
 
 @history_app.command("untag")
-def _untag(table: TableArgument, name: _NameArgument, as_json: JsonOption = False) -> None:
+def _untag(
+    table: TableArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the tag.", autocompletion=complete_tags)],
+    as_json: JsonOption = False,
+) -> None:
     """Forget a tag."""
     open_table(table).untag(name)
     output.print_result({"tag": name, "dropped": True}, f"dropped tag {name}", as_json)
@@ -99,7 +109,7 @@ def _fast_forward(
 @history_app.command("restore")
 def _restore(
     table: TableArgument,
-    at: Annotated[str, typer.Argument(metavar="AT", help="Snapshot id, tag, version, or time (2026-01-31T12:00Z).")],
+    at: _AtArgument,
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
@@ -182,13 +192,6 @@ def _first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Re
         remaining -= len(batch)
         if limit and remaining <= 0:
             return
-
-
-@history_app.command("refs")
-def _refs(table: TableArgument, as_json: JsonOption = False) -> None:
-    """List the branches and tags of a table."""
-    refs = open_table(table).inspect.refs()
-    output.print_json(refs.to_pylist()) if as_json else output.print_rows(refs)
 
 
 @history_app.command("clone")

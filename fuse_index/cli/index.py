@@ -11,6 +11,8 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import output
+from fuse_index.cli.front.completion import complete_columns, complete_indexes, complete_kinds
+from fuse_index.cli.front.progress import WorkProgress
 from fuse_index.cli.options import (
     AtOption,
     BranchOption,
@@ -25,7 +27,9 @@ from fuse_index.cli.options import (
     split_terms,
 )
 
-index_app = typer.Typer(no_args_is_help=True)
+index_app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Build, look at and check the indexes of a table."
+)
 
 INDEX_LIST_COLUMNS = [
     "name",
@@ -45,10 +49,18 @@ INDEX_LIST_COLUMNS = [
 def _create(
     table: TableArgument,
     name: IndexArgument,
-    kind: Annotated[str, typer.Option("--kind", "-k", help="One of `fuse-index plugins`, such as bloom.")],
+    kind: Annotated[
+        str,
+        typer.Option("--kind", "-k", help="One of `fuse-index plugins`, such as bloom.", autocompletion=complete_kinds),
+    ],
     columns: Annotated[
         list[str],
-        typer.Option("--columns", "-c", help="Columns or terms such as lower(email), separated by commas; repeatable."),
+        typer.Option(
+            "--columns",
+            "-c",
+            help="Columns or terms such as lower(email), separated by commas; repeatable.",
+            autocompletion=complete_columns,
+        ),
     ],
     options: Annotated[
         list[str] | None, typer.Option("--option", "-o", help="The kind's own, key=value; repeatable.")
@@ -96,7 +108,12 @@ def _show(
 @index_app.command("refresh")
 def _refresh(
     table: TableArgument,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the index; without, all of them.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Name of the index; without, all of them.", autocompletion=complete_indexes
+        ),
+    ] = None,
     processes: ProcessesOption = 1,
     spark: SparkOption = None,
     branch: BranchOption = "main",
@@ -158,14 +175,9 @@ def _build(url: str, branch: str, name: str, rebuild: bool, processes: int, spar
             jobs.build_index(running, url, name, rebuild=rebuild, branch=branch)
         return
     table = open_table(url, branch=branch)
-    with output.progress_bar() as bar:
-        task = bar.add_task(f"index {name}", total=None)
-
-        def report_blocks(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
+    with WorkProgress(f"index {name}") as progress:
         build = table.maintenance.rebuild_index if rebuild else table.maintenance.refresh_index
-        build(name, processes=processes, progress=report_blocks)
+        build(name, processes=processes, progress=progress.blocks_done)
 
 
 def parse_json_fields(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from fuse_index.cli.index import INDEX_LIST_COLUMNS, parse_json_fields
 from fuse_index.cli.options import AtOption, BranchOption, JsonOption, TableArgument, TailOption, VersionOption
 from fuse_index.table.views import METADATA_VIEWS
 
-inspect_app = typer.Typer()
+inspect_app = typer.Typer(add_completion=False)
 _View = StrEnum("View", {name: name for name in METADATA_VIEWS})  # type: ignore[misc]
 
 
@@ -60,6 +60,13 @@ def _show(
     output.print_rows(record["columns"], title="columns")
     if record["indexes"].num_rows:
         output.print_rows(record["indexes"].select(INDEX_LIST_COLUMNS), title="indexes")
+
+
+@inspect_app.command("refs")
+def _refs(table: TableArgument, as_json: JsonOption = False) -> None:
+    """List the branches and tags of a table."""
+    refs = open_table(table).inspect.refs()
+    output.print_json(refs.to_pylist()) if as_json else output.print_rows(refs)
 
 
 def _table_record(url: str, table: Table) -> dict[str, Any]:

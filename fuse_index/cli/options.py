@@ -13,10 +13,12 @@ from typing import Annotated, Any
 
 import typer
 
-from fuse_index import InvalidArgument, catalog
+import fuse_index as fuse
+from fuse_index.cli.front.completion import complete_branches, complete_indexes, complete_tables, complete_tags
+from fuse_index.cli.front.without_pandas import put_off_pandas
 from fuse_index.errors import FuseIndexError
-from fuse_index.ingest.input_files import InputFormat
-from fuse_storage import parse_identifier
+from fuse_index.ingest.input_formats import InputFormat
+from fuse_storage import InvalidArgument
 
 _TERM_TOKEN = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^`'\"(),]+|.", re.DOTALL)
 _QUOTED_NAME = re.compile(r"\A`((?:[^`]|``)*)`\Z")
@@ -37,6 +39,8 @@ def split_table_name(text: str) -> tuple[str, str] | None:
     warehouse, sign, name = text.rpartition("#")
     if not sign or not warehouse or Path(text).exists():
         return None
+    from fuse_storage import parse_identifier
+
     try:
         parse_identifier(name)
     except InvalidArgument:
@@ -54,8 +58,11 @@ class Typed:
 
 def find_table_url(context: typer.Context, text: str) -> str:
     """The path or URL of a table that is named by it, or by its name in a warehouse. Raises NotFound."""
-    named = None if context.resilient_parsing else split_table_name(text)
-    return _remember_table(context, text, text if named is None else catalog(named[0]).table_url(named[1]))
+    if context.resilient_parsing:
+        return text
+    put_off_pandas()
+    named = split_table_name(text)
+    return _remember_table(context, text, text if named is None else fuse.catalog(named[0]).table_url(named[1]))
 
 
 def _remember_table(context: typer.Context, text: str, url: str) -> str:
@@ -65,6 +72,8 @@ def _remember_table(context: typer.Context, text: str, url: str) -> str:
 
 
 def _remember_place(context: typer.Context, text: str) -> str:
+    if not context.resilient_parsing:
+        put_off_pandas()
     return _remember_table(context, text, text)
 
 
@@ -80,6 +89,7 @@ TableArgument = Annotated[
         metavar="TABLE",
         help="Path or URL of the table (/data/t, s3://bucket/t), or its name in a warehouse (/data/w#sales.orders).",
         callback=find_table_url,
+        autocompletion=complete_tables,
     ),
 ]
 NewTableArgument = Annotated[
@@ -88,16 +98,24 @@ NewTableArgument = Annotated[
         metavar="TABLE",
         help="Path or URL for the table, or a name in a warehouse (/data/w#sales.t).",
         callback=_remember_place,
+        autocompletion=complete_tables,
     ),
 ]
-IndexArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the index.")]
+IndexArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the index.", autocompletion=complete_indexes)
+]
 JsonOption = Annotated[
     # Eager, as an argument before it may be refused.
     bool, typer.Option("--json", help="Print JSON instead of tables.", callback=_remember_json, is_eager=True)
 ]
-BranchOption = Annotated[str, typer.Option("--branch", help="The branch to work on.")]
+BranchOption = Annotated[str, typer.Option("--branch", help="The branch to work on.", autocompletion=complete_branches)]
 AtOption = Annotated[
-    str | None, typer.Option("--at", help="An older state: snapshot id, tag, version, or time (2026-01-31T12:00Z).")
+    str | None,
+    typer.Option(
+        "--at",
+        help="An older state: snapshot id, tag, version, or time (2026-01-31T12:00Z).",
+        autocompletion=complete_tags,
+    ),
 ]
 VersionOption = Annotated[
     int | None, typer.Option("--version", "--version-number", min=1, help="An older state by its number: 3.")

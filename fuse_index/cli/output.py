@@ -11,13 +11,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.console import Console
+    from rich.text import Text
 
 PIPE_WIDTH = 200
 """The width in characters of output that goes to no terminal: rich would cut everything at 80."""
@@ -25,19 +24,23 @@ PIPE_WIDTH = 200
 
 def stdout_console() -> Console:
     """A console on standard output, made anew each time, because tests and pipes replace ``sys.stdout``."""
+    from rich.console import Console
+
     return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
 
 
 def stderr_console() -> Console:
+    from rich.console import Console
+
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def print_note(text: str) -> None:
-    stderr_console().print(Text(text, style="dim"))
+    stderr_console().print(text, style="dim", markup=False)
 
 
 def print_text(text: str) -> None:
-    stdout_console().print(Text(text))
+    stdout_console().print(text, markup=False)
 
 
 def print_result(record: Mapping[str, Any], sentence: str, as_json: bool) -> None:
@@ -50,6 +53,8 @@ def print_error(code: str, message: str, as_json: bool) -> None:
     if as_json:
         print(_json_text({"error": {"code": code, "message": message}}, indent=2), file=sys.stderr)
     else:
+        from rich.text import Text
+
         stderr_console().print(Text.assemble(("error: ", "bold red"), message))
 
 
@@ -71,6 +76,9 @@ def _json_text(value: Any, indent: int | None = None) -> str:
 
 def print_rows(rows: pa.Table, title: str | None = None) -> None:
     """Print rows as a grid: numbers to the right, NULL dimmed, text cut by rich where the terminal ends."""
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(title=title, title_justify="left", header_style="bold")
     for field in rows.schema:
         grid.add_column(Text(field.name), justify="right" if _is_number(field.type) else "left", overflow="fold")
@@ -81,6 +89,9 @@ def print_rows(rows: pa.Table, title: str | None = None) -> None:
 
 def print_record(record: Mapping[str, Any], title: str | None = None) -> None:
     """Print the names and values of one thing, a line each."""
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     grid.add_column(style="bold")
     grid.add_column(overflow="fold")
@@ -91,21 +102,9 @@ def print_record(record: Mapping[str, Any], title: str | None = None) -> None:
 
 def records_to_table(records: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> pa.Table:
     """Records of plain values as an Arrow table, text where types differ."""
+    import pyarrow as pa
+
     return pa.table({name: pa.array([_flat_value(record.get(name)) for record in records]) for name in columns})
-
-
-def progress_bar() -> Progress:
-    """A bar with its count on standard error; silent where that is no terminal."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=stderr_console(),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    )
 
 
 def format_bytes(count: int) -> str:
@@ -133,15 +132,17 @@ def to_json_value(value: Any) -> Any:
             return str(value)
         case bytes():
             return value.hex()
-        case pa.Schema():
-            return {field.name: str(field.type) for field in value}
         case list() | tuple() | set() | frozenset():
             return [to_json_value(item) for item in value]
+        case _ if hasattr(value, "pandas_metadata"):  # a pa.Schema, which is not imported for JSON of other things
+            return {field.name: str(field.type) for field in value}
         case _:
             return to_json_value(value.item()) if hasattr(value, "item") else str(value)
 
 
 def _is_number(type_: pa.DataType) -> bool:
+    import pyarrow as pa
+
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 
@@ -170,6 +171,8 @@ def _value_text(value: Any) -> str:
 
 
 def _cell(value: Any) -> Text:
+    from rich.text import Text
+
     if value is None:
         return Text("NULL", style="dim")
     if isinstance(value, Mapping) and any(isinstance(item, Mapping) for item in value.values()):

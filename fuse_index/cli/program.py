@@ -15,50 +15,21 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
 import typer
 from typer.main import get_command
 
 from fuse_index import __version__
 from fuse_index.cli import output
-from fuse_index.cli.accounts.explain import accounts_app
-from fuse_index.cli.catalog import catalog_app
-from fuse_index.cli.clustering import clustering_app
-from fuse_index.cli.columns import columns_app
-from fuse_index.cli.foreign import foreign_app
-from fuse_index.cli.history import history_app
-from fuse_index.cli.index import index_app
-from fuse_index.cli.inspect import inspect_app
-from fuse_index.cli.kinds.installed import plugins_app
-from fuse_index.cli.kinds.new_plugin import plugin_app
+from fuse_index.cli.front.interrupt import INTERRUPTED, INTERRUPTED_WORD
+from fuse_index.cli.front.lazy_group import LazyGroup
 from fuse_index.cli.options import Typed, parse_texts
-from fuse_index.cli.rows import rows_app
-from fuse_index.cli.servers.serve import serve_app
-from fuse_index.cli.servers.ui import ui_app
-from fuse_index.cli.tables import tables_app
-from fuse_index.cli.upkeep.maintain import upkeep_app
-from fuse_index.indexes.plugins import try_plugin
-from fuse_storage import EXTERNAL_ERROR, CodedError, Operation, StorageError, Words, open_store
+from fuse_storage import EXTERNAL_ERROR, CodedError, Operation, StorageError, Words
 
 app = typer.Typer(
+    cls=LazyGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.add_typer(tables_app)
-app.add_typer(accounts_app)
-app.add_typer(inspect_app)
-app.add_typer(history_app)
-app.add_typer(columns_app)
-app.add_typer(rows_app)
-app.add_typer(foreign_app)
-app.add_typer(clustering_app)
-app.add_typer(upkeep_app)
-app.add_typer(serve_app)
-app.add_typer(ui_app)
-app.add_typer(catalog_app, name="catalog", help="Make, list, rename, drop and bring back the names of a warehouse.")
-app.add_typer(plugins_app, name="plugins")
-app.add_typer(plugin_app, name="plugin")
-app.add_typer(index_app, name="index", help="Build, look at and check the indexes of a table.")
 
 
 def _print_version(wanted: bool) -> None:
@@ -86,8 +57,11 @@ def _options(
         from fuse_storage import set_store_defaults
 
         set_store_defaults(parse_texts(store, "--store"))
-    for file in plugins or ():
-        try_plugin(file)
+    if plugins:
+        from fuse_index.indexes.plugins import try_plugin
+
+        for file in plugins:
+            try_plugin(file)
 
 
 _COMMANDS = {
@@ -109,6 +83,8 @@ class ShellWords(Words):
         self._tables = tables
 
     def table(self, url: str) -> str:
+        from fuse_storage import open_store
+
         for typed, place in self._tables.items():
             with suppress(StorageError):
                 if url in (place, open_store(place).url):
@@ -163,12 +139,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader (head, less) has seen enough; without this, Python complains again while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (CodedError, OSError, pa.ArrowException, ExceptionGroup) as error:
+    except _printed_errors() as error:
         for each in error.exceptions if isinstance(error, ExceptionGroup) else [error]:
             output.print_error(*_in_words_of_the_shell(each, typed), typed.as_json)
         sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)  # as shells say of whom Ctrl-C ended
+    except (KeyboardInterrupt, SystemExit) as ended:
+        if isinstance(ended, SystemExit) and ended.code != INTERRUPTED:
+            raise
+        output.print_note(INTERRUPTED_WORD)  # a commit is whole or not there, so nothing is to be said of the table
+        sys.exit(INTERRUPTED)
+
+
+def _printed_errors() -> tuple[type[Exception], ...]:
+    """The errors that are printed as a sentence; those of Arrow where it is loaded, as only then can one have come."""
+    arrow = sys.modules.get("pyarrow")
+    return (CodedError, OSError, ExceptionGroup, *([] if arrow is None else [arrow.ArrowException]))
 
 
 def _in_words_of_the_shell(error: BaseException, typed: Typed) -> tuple[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Annotated
 
 import pyarrow as pa
@@ -12,6 +12,8 @@ import typer
 
 from fuse_index import open_table
 from fuse_index.cli import output
+from fuse_index.cli.front.interrupt import ended_by_interrupt
+from fuse_index.cli.front.progress import WorkProgress
 from fuse_index.cli.options import (
     BranchOption,
     FilesArgument,
@@ -24,13 +26,14 @@ from fuse_index.cli.options import (
     open_spark_session,
     split_names,
 )
-from fuse_index.ingest.input_files import InputFormat, find_input_files
-from fuse_index.ingest.read_files import InputFiles, read_files
+from fuse_index.ingest.input_files import find_input_files
+from fuse_index.ingest.input_formats import InputFormat
+from fuse_index.ingest.read_files import InputFiles
 from fuse_index.table.arguments import parse_duration
 from fuse_index.table.table import Table
 from fuse_storage import CodedError, Snapshot
 
-rows_app = typer.Typer()
+rows_app = typer.Typer(add_completion=False)
 
 _ConditionOption = Annotated[
     str, typer.Option("--where", "-w", help="Spark SQL condition: the rows on which it is true.")
@@ -121,8 +124,10 @@ def _overwrite(
 ) -> None:
     """Replace rows by those of files, in one commit."""
     target = open_table(table, branch=branch)
-    rows = _rows(files, format_, null, target)
-    _report(target.snapshot, target.overwrite(rows, where, merge_schema=merge_schema), as_json)
+    before = target.snapshot
+    with _rows_read("overwrite", files, format_, null, target) as rows:
+        after = target.overwrite(rows, where, merge_schema=merge_schema)
+    _report(before, after, as_json)
 
 
 @rows_app.command("merge")
@@ -156,14 +161,15 @@ def _merge(
     if insert_where is not None and not insert:
         raise typer.BadParameter("--no-insert leaves no rows to insert", param_hint="--insert-where")
     others = {"delete": delete_others_where} if delete_others or delete_others_where is not None else None
-    after = target.merge(
-        _rows(files, format_, null, target),
-        None if on is None else split_names(on, "--on"),
-        matched=_clauses(matched),
-        not_matched={"insert": insert_where} if insert else None,
-        not_matched_by_source=others,
-        merge_schema=merge_schema,
-    )
+    with _rows_read("merge", files, format_, null, target) as rows:
+        after = target.merge(
+            rows,
+            None if on is None else split_names(on, "--on"),
+            matched=_clauses(matched),
+            not_matched={"insert": insert_where} if insert else None,
+            not_matched_by_source=others,
+            merge_schema=merge_schema,
+        )
     _report(before, after, as_json)
 
 
@@ -187,9 +193,8 @@ def _compact(
     target = open_table(table, branch=branch)
     before = target.snapshot
     if spark is None:
-        with output.progress_bar() as bar:
-            task = bar.add_task("compact", total=None)
-            target.maintenance.compact(lambda done, total: bar.update(task, completed=done, total=total))
+        with WorkProgress("compact") as progress:
+            target.maintenance.compact(progress.blocks_done)
     else:
         with open_spark_session(spark) as (jobs, running):
             jobs.compact(running, table, branch=branch)
@@ -251,8 +256,15 @@ def _raise_problems(problems: Mapping[str, Exception]) -> None:
         raise ExceptionGroup("not all tables were tiered", list(problems.values()))
 
 
-def _rows(files: list[str], format_: InputFormat | None, null: list[str] | None, target: Table) -> pa.RecordBatchReader:
-    return read_files(files, format_, schema=target.schema, nulls=null or ())
+@contextmanager
+def _rows_read(
+    what: str, files: list[str], format_: InputFormat | None, null: list[str] | None, target: Table
+) -> Iterator[pa.RecordBatchReader]:
+    """The rows of files, and beside them how far they were read."""
+    with ended_by_interrupt():
+        sources = InputFiles.open(find_input_files(files, format_, null or ()), target.schema)
+        with WorkProgress(what, sources.size) as progress:
+            yield progress.count_rows(sources.reader(progress.add_bytes))
 
 
 def _report(before: Snapshot, after: Snapshot, as_json: bool) -> None:

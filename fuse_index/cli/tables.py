@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 
-from fuse_index import catalog, create_table, open_table
+import fuse_index as fuse
 from fuse_index.cli import output
+from fuse_index.cli.front.completion import complete_columns
+from fuse_index.cli.front.interrupt import ended_by_interrupt
+from fuse_index.cli.front.progress import WorkProgress
 from fuse_index.cli.options import (
     AtOption,
     BranchOption,
@@ -30,14 +32,18 @@ from fuse_index.cli.options import (
     split_table_name,
 )
 from fuse_index.errors import InputError
-from fuse_index.ingest.input_files import find_input_files
-from fuse_index.ingest.read_files import InputFiles
 
-tables_app = typer.Typer()
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+tables_app = typer.Typer(add_completion=False)
 _ColumnsOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--columns", "-c", help="Columns to print, by commas, or given several times; odd names in back-quotes."
+        "--columns",
+        "-c",
+        help="Columns to print, by commas, or given several times; odd names in back-quotes.",
+        autocompletion=complete_columns,
     ),
 ]
 
@@ -69,6 +75,9 @@ def _create(
     as_json: JsonOption = False,
 ) -> None:
     """Make an empty table."""
+    from fuse_index.ingest.input_files import find_input_files
+    from fuse_index.ingest.read_files import InputFiles
+
     if (schema is None) == (like is None):
         raise typer.BadParameter("give either --schema or --like", param_hint="--schema")
     columns = schema
@@ -82,9 +91,9 @@ def _create(
         "partition_by": split_names(partition_by, "--partition-by"),
     }
     if (named := split_table_name(table)) is None:
-        created = create_table(table, columns, order, settings, **keys)
+        created = fuse.create_table(table, columns, order, settings, **keys)
     else:
-        created = catalog(named[0]).create_table(named[1], columns, order, settings, **keys)
+        created = fuse.catalog(named[0]).create_table(named[1], columns, order, settings, **keys)
     output.print_result({"table": table, "snapshot": created.snapshot.id}, f"created {table}", as_json)
 
 
@@ -96,7 +105,7 @@ def _set_properties(
     as_json: JsonOption = False,
 ) -> None:
     """Set properties of a table, or remove some."""
-    snapshot = open_table(table, branch=branch).set_properties(parse_pairs(settings, "NAME=VALUE"))
+    snapshot = fuse.open_table(table, branch=branch).set_properties(parse_pairs(settings, "NAME=VALUE"))
     properties = dict(snapshot.properties)
     sentence = ", ".join(f"{name} = {value}" for name, value in properties.items()) or "there are no properties"
     output.print_result({"table": table, "snapshot": snapshot.id, "properties": properties}, sentence, as_json)
@@ -119,20 +128,23 @@ def _ingest(
     as_json: JsonOption = False,
 ) -> None:
     """Append files to a table, all of them in one commit; indexes are built along. By a primary key they are put."""
-    target = open_table(table, branch=branch)
+    from fuse_index.ingest.input_files import find_input_files
+    from fuse_index.ingest.read_files import InputFiles
+
+    target = fuse.open_table(table, branch=branch)
     if changes and (hot is not None or merge_schema):
         raise typer.BadParameter("changes are made by a hot commit, in the table's columns", param_hint="--changes")
     found = find_input_files(files, format_, null or ())
-    sources = InputFiles.open(found, target.schema, in_part=target.row_store.may_lack_columns)
     before = target.snapshot
     started = time.perf_counter()
-    with output.progress_bar() as bar:
-        task = bar.add_task("ingest", total=sources.size or None)
-        rows_read = sources.reader(lambda bytes_: bar.advance(task, bytes_))
-        if changes:
-            snapshot = target.apply(rows_read)
-        else:
-            snapshot = target.append(rows_read, hot=hot, merge_schema=merge_schema)
+    with ended_by_interrupt():
+        sources = InputFiles.open(found, target.schema, in_part=target.row_store.may_lack_columns)
+        with WorkProgress("ingest", sources.size) as progress:
+            rows_read = progress.count_rows(sources.reader(progress.add_bytes))
+            if changes:
+                snapshot = target.apply(rows_read)
+            else:
+                snapshot = target.append(rows_read, hot=hot, merge_schema=merge_schema)
     seconds = time.perf_counter() - started
     rows = snapshot.summary.get("added_rows", 0) if snapshot.id != before.id else 0
     record = {
@@ -167,7 +179,7 @@ def _query(
     as_json: JsonOption = False,
 ) -> None:
     """Print the rows that a condition is true on, or aggregates of them; with --json one JSON object a line."""
-    source = open_table(table, branch=branch, at=at, version=version, tail=tail)
+    source = fuse.open_table(table, branch=branch, at=at, version=version, tail=tail)
     if group_by or aggregates:
         if columns or count:
             raise typer.BadParameter("--columns and --count are of rows, not of aggregates", param_hint="--aggregate")
@@ -205,13 +217,15 @@ def _lookup(
     as_json: JsonOption = False,
 ) -> None:
     """Print the rows of these primary keys, in their order; with --json one JSON object a line."""
-    source = open_table(table, branch=branch, at=at, version=version)
+    source = fuse.open_table(table, branch=branch, at=at, version=version)
     rows = source.lookup(_parse_keys(key, source.schema), split_names(join_repeated(columns)) or None)
     output.print_json_lines(rows) if as_json else output.print_rows(rows)
 
 
 def _parse_keys(texts: list[str], schema: pa.Schema) -> pa.Table:
     """``column=value`` texts as rows: the n-th of each column make the n-th. Raises typer.BadParameter."""
+    import pyarrow as pa
+
     values: dict[str, list[str]] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -250,7 +264,7 @@ def _search(
     as_json: JsonOption = False,
 ) -> None:
     """Print the best rows for a query, best first, with their scores; with --json one JSON object a line."""
-    source = open_table(table, branch=branch, at=at, version=version, tail=tail)
+    source = fuse.open_table(table, branch=branch, at=at, version=version, tail=tail)
     printed = split_names(join_repeated(columns)) or None
     searched = split_names(column, "COLUMN")
     wanted = _query_value(source.schema, searched, query)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fuse_index.export.delta import export_delta
-from fuse_index.export.iceberg import export_iceberg
 from fuse_index.handle import TableHandle
 
 
@@ -31,6 +29,8 @@ class ExportMixin(TableHandle):
             >>> table.export_delta()
             0
         """
+        from fuse_index.export.delta import export_delta
+
         return export_delta(self.stored)
 
     def export_iceberg(self) -> str:
@@ -54,4 +54,6 @@ class ExportMixin(TableHandle):
             >>> table.export_iceberg().endswith(".metadata.json")
             True
         """
+        from fuse_index.export.iceberg import export_iceberg
+
         return export_iceberg(self.stored)

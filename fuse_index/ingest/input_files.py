@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -21,6 +20,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from fuse_index.errors import InputError
+from fuse_index.ingest.input_formats import InputFormat as InputFormat
 from fuse_storage import StorageError, Store, open_store
 
 STDIN = "-"
@@ -35,14 +35,6 @@ class InputFileError(InputError):
     """A source file is not there, or cannot be read as what it is said to be; the message names it."""
 
     code = "INVALID_FILE"
-
-
-class InputFormat(StrEnum):
-    parquet = "parquet"
-    csv = "csv"
-    tsv = "tsv"
-    jsonl = "jsonl"
-    json = "json"
 
 
 _FORMAT_BY_SUFFIX = {

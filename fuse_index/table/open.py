@@ -13,8 +13,6 @@ from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.ingest import arrow_input
 from fuse_index.predicate import Context
-from fuse_index.sources.formats import open_source
-from fuse_index.sources.sync import attach_source
 from fuse_index.table.arguments import check_arguments, table_key
 from fuse_index.table.sources import follow_source
 from fuse_index.table.table import Table
@@ -131,6 +129,9 @@ def attach(
         >>> fuse.attach(folder, "memory://attach", options={"shared_places": folder}).count("id > 1")
         1
     """
+    from fuse_index.sources.formats import open_source
+    from fuse_index.sources.sync import attach_source
+
     store = _store_at(url, options)
     place = open_source(format, str(source), options or {})
     if max_age is not None:

@@ -6,12 +6,10 @@ import logging
 from datetime import UTC, datetime
 from threading import Lock
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from fuse_index.handle import TableHandle
 from fuse_index.operations.build_index import ProgressCallback
-from fuse_index.sources.formats import open_source
-from fuse_index.sources.renew import renew_files
-from fuse_index.sources.sync import SyncResult, sync_table
 from fuse_index.table.indexes import refresh_indexes
 from fuse_storage import (
     VOTES_PROPERTIES,
@@ -24,6 +22,9 @@ from fuse_storage import (
     TableUrl,
     adopt_files,
 )
+
+if TYPE_CHECKING:
+    from fuse_index.sources.sync import SyncResult
 
 _LEAST_SECONDS = 60.0
 """A source whose unknown files a sync did not make known is asked again only after so long."""
@@ -76,6 +77,10 @@ class SourcesMixin(TableHandle):
             >>> table.sync().added_files, table.count()
             (1, 3)
         """
+        from fuse_index.sources.formats import open_source
+        from fuse_index.sources.renew import renew_files
+        from fuse_index.sources.sync import sync_table
+
         head = self._writable_head()
         version = SourceVersion.of(head.snapshot)
         if version.adopted and (not reread or to is not None):

@@ -12,13 +12,10 @@ from fuse_index.changes.mixin import ChangesMixin
 from fuse_index.clustering.report import ClusteringMixin
 from fuse_index.errors import InputError
 from fuse_index.export.mixin import ExportMixin
-from fuse_index.hot.producer import Producer
 from fuse_index.table.accounts.explain import ExplainedTable
 from fuse_index.table.arguments import check_public_methods
 from fuse_index.table.former_names import former_method
 from fuse_index.table.inspection.card import table_facts, table_sections
-from fuse_index.table.inspection.inspect import Inspect
-from fuse_index.table.maintenance import Maintenance
 from fuse_index.table.refs import RefsMixin
 from fuse_index.table.report.mixin import ReportMixin
 from fuse_index.table.schema.settings import SchemaMixin
@@ -33,6 +30,11 @@ _INNER = frozenset(
     )
 )
 """Names that engines go on with, which are not offered after a dot."""
+
+if TYPE_CHECKING:
+    from fuse_index.hot.producer import Producer
+    from fuse_index.table.inspection.inspect import Inspect
+    from fuse_index.table.maintenance import Maintenance
 
 
 @check_public_methods
@@ -77,6 +79,8 @@ class Table(
             >>> fuse.create_table("memory://table-inspect", "id BIGINT").inspect.columns().column("name").to_pylist()
             ['id']
         """
+        from fuse_index.table.inspection.inspect import Inspect
+
         return Inspect(self)
 
     @property
@@ -88,6 +92,8 @@ class Table(
             >>> table.maintenance.compact().operation
             'create'
         """
+        from fuse_index.table.maintenance import Maintenance
+
         return Maintenance(self)
 
     if not TYPE_CHECKING:  # so that mypy knows what is no longer there
@@ -134,5 +140,7 @@ class Table(
             >>> future.result() == table.refresh().version, table.count()
             (True, 1)
         """
+        from fuse_index.hot.producer import Producer
+
         self._check_writable()
         return Producer(replace(self), linger, rows, application)

@@ -192,14 +192,14 @@ def test_letters_that_a_terminal_lacks_are_escaped(people, tmp_path, run):
     assert json.loads(as_json) == {"id": 100, "name": "Zoë", "city": "Zürich"}
 
 
-def test_an_interruption_ends_quietly_whenever_it_comes(run, people, monkeypatch):
+def test_an_interruption_ends_with_one_word_whenever_it_comes(run, people, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(program, "_command", interrupted)
     ended = run("query", people)
 
-    assert (ended.code, ended.out, ended.err) == (130, "", "")
+    assert (ended.code, ended.out, ended.err) == (130, "", "interrupted\n")
 
 
 def test_a_table_whose_writer_was_killed_is_as_it_was_before(run, people, tmp_path):

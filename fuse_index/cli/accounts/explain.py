@@ -24,7 +24,7 @@ from fuse_index.cli.options import (
 from fuse_index.errors import InputError
 from fuse_index.pruning.explanation import Explanation
 
-accounts_app = typer.Typer()
+accounts_app = typer.Typer(add_completion=False)
 
 
 @accounts_app.command("explain")

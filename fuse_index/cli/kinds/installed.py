@@ -15,7 +15,7 @@ from fuse_index.cli.options import JsonOption
 from fuse_index.indexes.interface import Answers, Approximates, IndexKind, Ranks
 from fuse_index.indexes.registry import Host, PluginWarning
 
-plugins_app = typer.Typer(invoke_without_command=True)
+plugins_app = typer.Typer(add_completion=False, invoke_without_command=True)
 
 
 @plugins_app.callback()

@@ -15,7 +15,7 @@ from fuse_index.cli.kinds.files_of_new_plugin import FILES
 from fuse_index.cli.options import JsonOption
 from fuse_index.errors import InputError
 
-plugin_app = typer.Typer(no_args_is_help=True)
+plugin_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @plugin_app.callback()

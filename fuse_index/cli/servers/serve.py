@@ -20,7 +20,7 @@ from fuse_index.errors import InputError
 if TYPE_CHECKING:
     from fuse_index.spark import Server
 
-serve_app = typer.Typer()
+serve_app = typer.Typer(add_completion=False)
 
 _CHECK_SECONDS = 5.0
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}

@@ -14,7 +14,7 @@ from fuse_index.cli import output
 from fuse_index.cli.options import AtOption, BranchOption, TableArgument, WhereOption, split_table_name
 from fuse_index.cli.servers.pages import PageServer, TablePages
 
-ui_app = typer.Typer()
+ui_app = typer.Typer(add_completion=False)
 
 
 @ui_app.command("ui")

@@ -23,7 +23,7 @@ from fuse_index.table.upkeep.maintainer import STEPS, KeptTable, Maintainer, Run
 from fuse_index.warehouse.upkeep import kept_tables
 from fuse_storage import MaintenancePolicy, NotFound, parse_identifier
 
-upkeep_app = typer.Typer()
+upkeep_app = typer.Typer(add_completion=False)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT]?)B?", re.ASCII)
 _BYTES_PER_UNIT = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
