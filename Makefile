@@ -91,6 +91,20 @@ check: install  ## What CI runs: lint, types, import contracts, all tests
 bench: $(VENV)/.bench  ## Compare with Databend, ClickHouse, DuckDB and plain Parquet; ARGS="--rows 1000000"
 	$(RUN)/python -m benchmarks $(ARGS)
 
+# An environment of its own, so that those who write code need not install what writes the site.
+VENV_DOCS := .venv-docs
+
+.PHONY: docs
+docs: $(VENV_DOCS)/.docs  ## Build the site into build/site, and fail on any warning or link that leads nowhere
+	@NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/python -m mkdocs build --strict --quiet -f website/mkdocs.yml
+	@echo "Open build/site/index.html"
+
+$(VENV_DOCS)/.docs: pyproject.toml | python
+	@echo "Installing fuse-index[docs] into $(VENV_DOCS) (once)"
+	@"$(PYTHON)" -m venv $(VENV_DOCS)
+	@$(VENV_DOCS)/bin/python $(PIP_INSTALL) --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
 .PHONY: soak
 soak: $(VENV)/.dev  ## A dozen processes change one table in every way, hot commits and tiering too, for minutes, and the outcome is replayed; SOAK=300
 	FUSE_INDEX_SOAK_SECONDS=$(SOAK) $(RUN)/python -m pytest -s tests/index/test_crowd.py

@@ -67,7 +67,7 @@ def _show(
 ) -> None:
     """Say what an index kind can do: its options, the conditions that it judges, and where it is from."""
     host = _host()
-    record = _describe(host, host.kind(name))
+    record = describe_kind(host, host.kind(name))
     if as_json:
         output.print_json(record)
         return
@@ -79,10 +79,13 @@ def _show(
 
 def _host() -> Host:
     with warnings.catch_warnings(action="ignore", category=PluginWarning):  # commands list them
-        return Host.discover()
+        host = Host.discover()
+        _ = host.problems  # whose asking loads what there is
+        return host
 
 
-def _describe(host: Host, kind: IndexKind) -> dict[str, Any]:
+def describe_kind(host: Host, kind: IndexKind) -> dict[str, Any]:
+    """What a kind can do: its options, the conditions that it judges, and where it is from."""
     source = host.source_of(kind)
     own = [name for name, by in host.function_sources.items() if by.reference == source.reference]
     defaults = kind.Options()
