@@ -99,10 +99,17 @@ docs: $(VENV_DOCS)/.docs  ## Build the site into build/site, and fail on any war
 	@NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/python -m mkdocs build --strict --quiet -f website/mkdocs.yml
 	@echo "Open build/site/index.html"
 
-$(VENV_DOCS)/.docs: pyproject.toml | python
-	@echo "Installing fuse-index[docs] into $(VENV_DOCS) (once)"
+.PHONY: package
+package: $(VENV_DOCS)/.package  ## Build the wheel and the source archive into build/dist, and check both
+	@rm -rf build/dist
+	@$(VENV_DOCS)/bin/python -m build --outdir build/dist . >/dev/null
+	@$(VENV_DOCS)/bin/python -m twine check --strict build/dist/*
+	@$(VENV_DOCS)/bin/check-wheel-contents --toplevel fuse_storage,fuse_index,fuse_plugins build/dist/*.whl
+
+$(VENV_DOCS)/.docs $(VENV_DOCS)/.package: $(VENV_DOCS)/.%: pyproject.toml | python
+	@echo "Installing fuse-index[$*] into $(VENV_DOCS) (once)"
 	@"$(PYTHON)" -m venv $(VENV_DOCS)
-	@$(VENV_DOCS)/bin/python $(PIP_INSTALL) --constraint constraints.txt --editable '.[docs]'
+	@$(VENV_DOCS)/bin/python $(PIP_INSTALL) --constraint constraints.txt --editable '.[$*]'
 	@touch $@
 
 .PHONY: soak

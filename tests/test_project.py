@@ -17,6 +17,9 @@ from tests.spark import class_archive
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
+MADE_PAGES = ("kinds.md", "properties.md", "command-line.md")
+"""Pages of the reference that are made when the site is built."""
+
 CODE = ("fuse_storage", "fuse_index", "plugins", "benchmarks")
 
 
@@ -79,7 +82,19 @@ def test_an_old_python_is_said_in_one_sentence(tmp_path):
 def test_help_lists_what_the_readme_and_ci_use():
     listed = re.findall(r"^  make (\S+) ", make("help").stdout, re.MULTILINE)
 
-    assert listed == ["help", "demo", "test", "test-quick", "check-room", "check", "bench", "soak", "hostile"]
+    assert listed == [
+        "help",
+        "demo",
+        "test",
+        "test-quick",
+        "check-room",
+        "check",
+        "bench",
+        "docs",
+        "package",
+        "soak",
+        "hostile",
+    ]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no archive" * 1000])
@@ -154,7 +169,7 @@ def test_the_licence_is_in_what_is_installed():
 def test_links_between_documents_lead_somewhere(document):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text())
 
-    assert [link for link in links if not (document.parent / link).exists()] == []
+    assert [link for link in links if not (document.parent / link).exists() and Path(link).name not in MADE_PAGES] == []
 
 
 def test_the_readme_leads_to_every_page():

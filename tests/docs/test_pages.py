@@ -64,9 +64,9 @@ def test_few_blocks_are_not_run() -> None:
         ("docs/serve.md", "it needs the server"),
         ("docs/serve.md", "it needs Docker"),
         ("docs/serve.md", "it needs free ports"),
-        ("docs/start/delta-table.md", "it installs from the network"),
-        ("docs/start/hot-table.md", "it installs from the network"),
-        ("docs/start/log.md", "it installs from the network"),
+        ("docs/start/delta-table.md", "it installs from the network, in a checkout"),
+        ("docs/start/hot-table.md", "it installs from the network, in a checkout"),
+        ("docs/start/log.md", "it installs from the network, in a checkout"),
         ("docs/writing-a-plugin.md", "it is of a mutant that the tests of ours kill"),
     ]
 
