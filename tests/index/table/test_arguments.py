@@ -30,6 +30,7 @@ UNCHECKED = {
     "Table.change_type": {"type"},
     "Table.delete_keys": {"keys"},
     "Table.lookup": {"keys"},
+    "Explain.search": {"query"},
     "Table.search": {"query"},
     "Table.upsert": {"data"},
     "Table.set_default": {"default"},
