@@ -28,7 +28,7 @@ class KnownRows:
 
 
 KeyHolders = Callable[[Mapping[int, pa.ChunkedArray]], Mapping[str, bool] | None]
-"""Tells which files, by location, may hold one of these keys, by ids of their columns; None where nobody knows."""
+"""A function of keys, columns by their ids: which files may hold one, by location; None where nobody knows."""
 
 
 class SourceDeletes(Protocol):

@@ -171,9 +171,28 @@ def test_what_a_path_hides_in_files_is_left_to_the_python_source(utc: SparkSessi
     assert [tuple(row) for row in fuse_spark.read(utc, str(tmp_path / "table")).collect()] == [(1, 2026)]
 
     fuse.open_table(tmp_path / "table").append([{"n": 2, "year": 2027}])
-    with pytest.warns(fuse_spark.FallbackWarning, match="'year' is a partition's in some files that hold it, too"):
+    with pytest.warns(fuse_spark.FallbackWarning, match="'year' is in some files as Spark does not read it"):
         ours = fuse_spark.read(utc, str(tmp_path / "table"))
     assert sorted(map(tuple, ours.collect())) == [(1, 2026), (2, 2027)]
+
+
+def test_nanoseconds_and_columns_without_a_type_are_left_to_the_python_source(
+    utc: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "lake").mkdir()
+    at = pa.array([1_000, 2_000], pa.timestamp("ns"))
+    pq.write_table(pa.table({"n": [1, 2], "at": at, "x": pa.nulls(2)}), tmp_path / "lake" / "0.parquet")
+    pq.write_table(pa.table({"n": [3], "x": [7]}), tmp_path / "lake" / "1.parquet")
+    fuse.attach(tmp_path / "lake", tmp_path / "table")
+
+    with pytest.warns(fuse_spark.FallbackWarning, match="'at' is in some files as Spark does not read it"):
+        ours = fuse_spark.read(utc, str(tmp_path / "table"))
+    assert [(row.n, row.at and row.at.microsecond, row.x) for row in ours.orderBy("n").collect()] == [
+        (1, 1, None),
+        (2, 2, None),
+        (3, None, 7),
+    ]
+    assert ours.where("x IS NULL AND n > 1").count() == 1
 
 
 def test_a_file_that_changed_is_an_error_before_it_is_read(utc: SparkSession, tmp_path: Path) -> None:
