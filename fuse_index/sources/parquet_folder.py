@@ -18,12 +18,14 @@ from fuse_storage import (
     ObjectMeta,
     SourceFile,
     StorageError,
+    Unsupported,
     encode_default,
     list_strays,
     open_store,
 )
 
 _SUFFIXES = (".parquet", ".pq", ".parq")
+_HUDI_HINT = "have Apache XTable write Delta or Iceberg metadata beside it, and attach that"
 _OTHER_FORMATS = {"_delta_log/": "delta", "metadata/version-hint.text": "iceberg"}
 
 
@@ -57,6 +59,8 @@ class ParquetFolder:
         for meta in listed:
             if meta.key.startswith("_refs/"):
                 raise InputError(f"{self.url} is a table already, which can have indexes: open it, or clone it")
+            if meta.key.startswith(".hoodie/"):
+                raise Unsupported(f"{self.url} is a table of Hudi, of which some files are replaced: {_HUDI_HINT}")
             for prefix, format_ in _OTHER_FORMATS.items():
                 if meta.key.startswith(prefix):
                     raise InputError(

@@ -66,15 +66,17 @@ class IcebergDeletes:
         for each in files:
             entry = self._files[each.file.location]
             is_known = last is not None and each.name == each.file.deletes and each.rows is not None
+            hitting = self._hitting(each.file)
+            new = [delete for delete in hitting if not (is_known and last is not None and delete.sequence <= last)]
+            own = [delete for delete in self._own.get(entry.location, ()) if delete.hits(entry)]
+            if not own and not new and not is_known:
+                continue  # a mask of it would be as long as the file
             mask = np.zeros(entry.data_file.record_count, np.bool_)
             if is_known and each.rows is not None:
                 mask |= each.rows
             masks[entry.location] = mask
-            hitting = self._hitting(each.file)
-            new = [delete for delete in hitting if not (is_known and last is not None and delete.sequence <= last)]
-            own = [delete for delete in self._own.get(entry.location, ()) if delete.hits(entry)]
             vectors = [delete for delete in own if delete.part is not None]
-            for vector in vectors:
+            for vector in [] if is_known else vectors:
                 rows = self._vector(vector)[: len(mask)]
                 mask[: len(rows)] |= rows
             for delete in () if vectors else [*([] if is_known else own), *new]:

@@ -452,6 +452,7 @@ def test_what_cannot_be_read_exactly_is_refused_by_name(tmp_path: Path) -> None:
         ),
         "twins": ({"a.parquet": twins}, "a.parquet has two columns x: rename one"),
         "nothing": ({"a.csv": b"x\n1\n"}, "has no Parquet file"),
+        "hudi": ({".hoodie/hoodie.properties": b"", "a.parquet": pa.table({"x": [1]})}, "a table of Hudi.*XTable"),
         "delta": ({"_delta_log/00000000000000000000.json": b"{}", "a.parquet": pa.table({"x": [1]})}, "format='delta'"),
     }
     for name, (files, message) in cases.items():
