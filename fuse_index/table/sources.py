@@ -202,6 +202,8 @@ def follow_source(table: SourcesMixin) -> bool:
     is_young = (datetime.now(UTC) - snapshot.timestamp).total_seconds() < max_age
     if is_young or version.adopted or not _may_ask(store.url, float(max_age)):
         return False
+    from fuse_index.sources.formats import open_source
+
     try:
         source = open_source(version.format, version.url, dict(getattr(store, "options", None) or {}))
         return source.has_moved(version.version) and table.sync().snapshot != snapshot.id

@@ -14,7 +14,7 @@ from fuse_storage.attach.set_source import SourceVersion, first_attached_snapsho
 from fuse_storage.attach.source_columns import plain_source_columns
 from fuse_storage.attach.source_files import SourceFile
 from fuse_storage.attach.stage_files import stage_source_files
-from fuse_storage.parquet.foreign.file_schema import read_file_schema, storable_schema
+from fuse_storage.parquet.foreign.file_schema import file_columns, read_file_schema
 from fuse_storage.parquet.foreign.footer import open_foreign_file
 
 ROWS = pa.table(
@@ -57,7 +57,8 @@ def attach_one(place: str, data: bytes) -> None:
     store.create("a.parquet", data, overwrite=True)
     opened = open_foreign_file(store, "a.parquet", len(data))
     footer = opened.footer()
-    columns = plain_source_columns(storable_schema(read_file_schema(footer), footer, "a.parquet"))
+    found = file_columns(read_file_schema(footer), footer, "a.parquet")
+    columns = plain_source_columns(found.schema)
     first = first_attached_snapshot(open_store("memory://no-table"), columns, SourceVersion("parquet", place, None), {})
     stage_source_files(store, first.schema, False, [(SourceFile("a.parquet", len(data)), opened)])
 
