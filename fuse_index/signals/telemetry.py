@@ -28,7 +28,8 @@ class Telemetry:
 
     def __init__(self, tracer_provider: Any = None, meter_provider: Any = None) -> None:
         try:
-            from opentelemetry import metrics, trace
+            import opentelemetry.metrics as metrics
+            import opentelemetry.trace as trace
         except ImportError:
             raise InputError("OpenTelemetry is not installed: pip install opentelemetry-api") from None
         self._tracer = trace.get_tracer("fuse_index", tracer_provider=tracer_provider)

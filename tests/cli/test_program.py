@@ -278,3 +278,17 @@ def test_where_no_folder_can_be_made_no_table_can(run, people):
     for refused in (run("clone", people, "/proc/none/t"), run("create", "/proc/none/t", "--schema", "id INT")):
         assert refused.code == 1
         assert "cannot be written: No such file or directory; choose a place where folders can be made" in refused.err
+
+
+def test_explain_of_a_delete_and_what_if_change_nothing(run, people):
+    before = run("log", people, "--json").json
+
+    told = run("explain", people, "--delete", "--where", "name = 'name 7'", "--json").json
+    tried = run("what-if", people, "bloom", "--columns", "name", "--where", "name = 'name 7'", "--json").json
+
+    assert told["change"]["operation"] == "delete"
+    assert [row["where"] for row in tried] == ["name = 'name 7'"]
+    assert run("suggest", people, "--where", "name = 'name 7'", "--json").json[0]["kind"] == "bloom"
+    assert run("log", people, "--json").json == before
+    assert "say which rows" in run("explain", people, "--delete").err
+    assert "go together" in run("explain", people, "--search", "red").err

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -21,6 +20,7 @@ from fuse_index.spark.protocol.questions import Prune, decode_question
 from fuse_index.spark.protocol.requests import ChangeRowsRequest
 from fuse_index.spark.protocol.words import Change
 from fuse_index.spark.session import find_native_session
+from fuse_index.sql.catalyst_terms import CatalystTree
 from fuse_index.statements.explain import written_by
 
 _WHEN_IT_RUNS = "the rows of the source say its keys when the statement runs"
@@ -50,16 +50,18 @@ def explain_rows(request: ChangeRowsRequest, scans: Sequence[Explanation], await
     ]
 
 
-def mark_added(votes: Sequence[Vote], request: str, numbers: Sequence[int], planner: SnapshotPlanner) -> list[Vote]:
-    """The votes on a scan's filters, marked where only filters of these numbers, which nobody wrote, have the leaf."""
+def mark_added(
+    votes: Sequence[Vote], request: str, added: Sequence[CatalystTree], planner: SnapshotPlanner
+) -> list[Vote]:
+    """The votes on a scan's filters, marked where only filters that nobody wrote, ``added``, have the leaf."""
     question = decode_question(request)
-    if not numbers or not isinstance(question, Prune):
+    if not added or not isinstance(question, Prune):
         return list(votes)
-    parts: tuple[list[Any], list[Any]] = ([], [])
-    for number, condition in enumerate(question.filters):
-        parts[number in numbers].append(condition)
-    written, added = (_leaves(msgspec.structs.replace(question, filters=filters), planner) for filters in parts)
-    return [replace(vote, added=vote.added or vote.leaf in added - written) for vote in votes]
+    parts: tuple[list[CatalystTree], list[CatalystTree]] = ([], [])
+    for condition in question.filters:
+        parts[condition in added].append(condition)
+    own, others = (_leaves(msgspec.structs.replace(question, filters=filters), planner) for filters in parts)
+    return [replace(vote, added=vote.added or vote.leaf in others - own) for vote in votes]
 
 
 def _leaves(question: Prune, planner: SnapshotPlanner) -> frozenset[str]:

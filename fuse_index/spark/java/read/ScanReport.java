@@ -52,9 +52,9 @@ public class ScanReport {
   private ScanReport() {}
 
   /**
-   * A JSON list of {"callback", "request", "table", "alias", "unpushed": {condition: why, or ""}, "awaited": [condition], "added": [number]};
-   * equal ones once. Awaited are joins, of which a query that runs will tell the scan the keys; added are those of the request's filters
-   * that nobody wrote.
+   * A JSON list of {"callback", "request", "table", "alias", "unpushed": {condition: why, or ""}, "awaited": [condition], "added": [filter]};
+   * equal ones once. Awaited are joins, of which a query that runs will tell the scan the keys; added are those of the request's filters,
+   * as these are written there, that nobody wrote.
    */
   public static String of(SparkPlan plan, LogicalPlan analyzed) {
     ScanReport report = new ScanReport();
@@ -178,9 +178,10 @@ public class ScanReport {
     for (Map.Entry<String, String> condition : unpushed.entrySet()) line.key((String) condition.getKey()).text((String) condition.getValue());
     line.close('}').key("awaited").open('[');
     for (String condition : awaited) line.text(condition);
-    line.close(']').key("added").open('[');
-    for (int i = 0; i < filters.size(); i++) if (isAdded((Expression) filters.get(i))) line.json(String.valueOf(i));
-    return line.close(']').close('}').toString();
+    List<Expression> added = new ArrayList<Expression>();
+    for (Expression filter : filters) if (isAdded(filter)) added.add(filter);
+    String trees = added.isEmpty() ? "[]" : ExpressionJson.of(ScalaLists.toScala(added), fuse.snapshot.columns());
+    return line.close(']').key("added").json(trees).close('}').toString();
   }
 
   /** What a query calls the table; empty if nothing that is computed names a column of it. */
