@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from fuse_index.errors import IndexFault
 from fuse_index.indexes.builder import IndexBuilder
+from fuse_index.indexes.definition import IndexDefinition
+from fuse_index.indexes.registry import Host
 from fuse_index.pruning.readable import blocks_to_roll_up, readable_blocks
 from fuse_storage import SidecarRows, StoredTable
 
@@ -49,14 +51,14 @@ def _blocks_without_pack(sidecars: SidecarRows) -> _BlockNumbers:
     return np.concatenate([np.zeros(0, np.int64), *damaged])
 
 
-def build_failure(table: StoredTable, builder: IndexBuilder) -> str | None:
-    """Why no block is indexed: what a strict builder fails at on the first block; None if it does not. Reads it."""
-    blocks = table.blocks()
+def build_problems(table: StoredTable, definition: IndexDefinition, host: Host, prefix: str) -> tuple[str, ...]:
+    """Say, after a prefix, at what a kind fails on the first block, if it does: so no block is indexed. Reads it."""
+    blocks, builder = table.blocks(), IndexBuilder.for_definition(definition, host, strict=True)
     if not len(blocks):
-        return None
+        return ()
     zones = np.append(0, np.cumsum(blocks.zone_rows[: blocks.zone_offsets[1]])).astype(np.int64)
     try:
         builder.build(table.read_block(blocks, 0, builder.columns), zones, f"block {blocks.ids[0]}")
     except IndexFault as fault:
-        return fault.detail
-    return None
+        return (f"{prefix}{fault.detail}",)
+    return ()

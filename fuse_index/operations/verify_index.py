@@ -29,7 +29,7 @@ from fuse_index.indexes.interface import Answers, Probe, Refusal, RollsUp, Votes
 from fuse_index.indexes.registry import Host
 from fuse_index.indexes.sandbox import PluginFailure, check_probe, sandboxed_call
 from fuse_index.operations.sample_predicates import generate_predicates
-from fuse_index.operations.unindexed import build_failure
+from fuse_index.operations.unindexed import build_problems
 from fuse_index.predicate import And, Column, Context, Leaf
 from fuse_index.pruning.calls.call_probe import call_probe
 from fuse_index.pruning.nulls import (
@@ -95,12 +95,10 @@ def check_index(
     Raises StorageError if the table itself cannot be read.
     """
     # what is kept in memory says nothing of the files
-    table = StoredTable(CachedStore(table.store), table.branch, table.entry, table.snapshot)
-    frame = table.blocks()
+    frame = (table := StoredTable(CachedStore(table.store), table.branch, table.entry, table.snapshot)).blocks()
     sidecars = frame.sidecars(definition.key)
     if sidecars is None:
-        failure = build_failure(table, IndexBuilder.for_definition(definition, host, strict=True))
-        return Verification(definition.name, 0, 0, 0, () if failure is None else (f"{_KIND_FAILS}{failure}",))
+        return Verification(definition.name, 0, 0, 0, build_problems(table, definition, host, _KIND_FAILS))
     problems, payloads = [sidecars.error] if sidecars.error else [], 0
     for pack, members in sidecars.packs():
         payloads += len(members)

@@ -143,6 +143,6 @@ def _aggregate_votes(aggregate: dict[str, Any]) -> tuple[Vote, ...]:
 def _with_aggregate_votes(scan: Explanation, unanswered: Sequence[tuple[str | None, tuple[Vote, ...]]]) -> Explanation:
     """The explanation of a scan, with the votes of the aggregates over it that Spark evaluates, by their snapshots."""
     votes = [vote for snapshot, votes in unanswered if snapshot in (scan.snapshot, None) for vote in votes]
-    known = {replace(vote, added=False) for vote in scan.votes}
-    others = (vote for vote in dict.fromkeys(votes) if replace(vote, added=False) not in known)
+    known = {(vote.leaf, vote.index) for vote in scan.votes}
+    others = (vote for vote in dict.fromkeys(votes) if (vote.leaf, vote.index) not in known)
     return replace(scan, votes=(*scan.votes, *others))
