@@ -49,6 +49,10 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
         "index_seconds": "How long indexes may take in one query.",
         "max_age_seconds": "Age of what is known of a source, beyond which it is looked at again.",
     },
+    "Indexes and plans": {
+        "indexes_off": "Indexes that no query asks, by commas: `by_email, kind:bloom`.",
+        "plan_log": "Whether plans are kept: `on`, or `off`.",
+    },
     "Tables of others, and for others": {
         "exports": "Whose readers find each commit: `delta`, `iceberg`, or both.",
         "max_dropped_files": "Files that left the newest version of a source and stay known.",
