@@ -32,6 +32,7 @@ UNCHECKED = {
     "Table.lookup": {"keys"},
     "Explain.search": {"query"},
     "Table.search": {"query"},
+    "spark.search": {"query"},
     "Table.upsert": {"data"},
     "Table.set_default": {"default"},
     "Table.merge": {"source", "matched", "not_matched", "not_matched_by_source"},
