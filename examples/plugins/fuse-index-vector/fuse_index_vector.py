@@ -17,7 +17,7 @@ from fuse_index.predicate import Literal
 
 NUMBERS = {pa.float32(): np.dtype(np.float32), pa.float64(): np.dtype(np.float64)}
 EFFORTS = {0.9: 128, 0.95: 256, 0.99: 768}
-"""By recall: how many rows a walk keeps in sight; measured on a million vectors of 64 numbers."""
+"""By recall: how many rows a walk keeps in sight. Chosen with room to spare; the tests judge it by the rows."""
 ROWS_AT_ONCE = 4096
 FEW_ROWS = 5000
 """Of so few rows each is measured: a graph would not be faster."""
