@@ -280,8 +280,10 @@ def _print_rows(rows: pa.Table, limit: int) -> None:
 
 def _query_value(schema: pa.Schema, columns: list[str], query: str) -> Any:
     """A text as it is; of a column of arrays or structs the value that it is in JSON, such as a vector."""
+    from pyarrow.types import is_nested
+
     types = [schema.field(name).type for name in columns if name in schema.names]
-    if not any(map(pa.types.is_nested, types)):
+    if not any(map(is_nested, types)):
         return query
     try:
         return json.loads(query)

@@ -39,16 +39,14 @@ def test_versions_of_delta_and_names_of_a_warehouse(run: Run, tmp_path: Path) ->
     assert "--format delta" in run("attach", lake, str(tmp_path / "other")).err
 
 
-def test_equality_deletes_of_iceberg_are_refused_in_one_line(run: Run, tmp_path: Path) -> None:
+def test_rows_that_iceberg_deletes_by_their_values_are_gone(run: Run, tmp_path: Path) -> None:
     source = OneTable("test").create(tmp_path / "lake", pa.schema([("id", pa.int64())]))
     source.append(pa.table({"id": range(10)}))
     delete_equal_rows(source, tmp_path / "keys.parquet", pa.table({"id": [3]}))
-    metadata = source.metadata_location.removeprefix("file://")
-    refused = run("attach", metadata, str(tmp_path / "table"), "--format", "iceberg")
+    metadata, table = source.metadata_location.removeprefix("file://"), str(tmp_path / "table")
 
-    assert refused.code == 1
-    assert "keys.parquet has equality deletes (by id)" in refused.err
-    assert len(refused.err.splitlines()) == 1
+    assert run("attach", metadata, table, "--format", "iceberg").out == "attached 1 files, 9 rows\n"
+    assert run("query", table, "--where", "id = 3", "--json").out == ""
 
 
 def test_a_source_is_indexed_listed_and_forgotten(run: Run, tmp_path: Path) -> None:

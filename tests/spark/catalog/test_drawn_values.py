@@ -89,9 +89,9 @@ def test_an_update_by_a_window_is_refused(spark: SparkSession, table: str) -> No
 @pytest.mark.parametrize(
     "statement",
     [
-        "MERGE INTO {table} t USING range(498, 502) s ON t.id = s.id AND t._metadata.row_index >= 0 "
+        "MERGE INTO {table} t USING (SELECT id FROM range(498, 502)) s ON t.id = s.id AND t._metadata.row_index >= 0 "
         "WHEN MATCHED THEN UPDATE SET v = 'x'",
-        "MERGE INTO {table} t USING range(498, 502) s ON t.id = s.id "
+        "MERGE INTO {table} t USING (SELECT id FROM range(498, 502)) s ON t.id = s.id "
         "WHEN MATCHED AND t._metadata.file_name LIKE '%.parquet' THEN UPDATE SET v = 'x'",
     ],
 )
