@@ -30,7 +30,6 @@ from fuse_storage.errors.sentence import Operation as Operation
 from fuse_storage.errors.sentence import Sentence as Sentence
 from fuse_storage.errors.sentence import TableUrl as TableUrl
 from fuse_storage.errors.sentence import Words as Words
-from fuse_storage.errors.traceback import without_our_frames
 
 RESTORE_HINT = "restore the file from a copy"
 """The end of messages about a damaged file: what is left to do."""
@@ -68,6 +67,8 @@ class CodedError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """What IPython prints in place of a traceback."""
+        from fuse_storage.errors.traceback import without_our_frames
+
         return without_our_frames(self)
 
 

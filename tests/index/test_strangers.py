@@ -29,7 +29,7 @@ print(json.dumps({"rows": int(made.blocks.row_counts.sum()), "reason": vote.reas
 @pytest.mark.parametrize(
     ("kind", "indexed", "reason", "detail", "sound"),
     [
-        ("raises_at_build", 0, "BLOCK_NOT_INDEXED", "refresh the index", True),
+        ("raises_at_build", 0, "BLOCK_NOT_INDEXED", "cannot build this", False),
         ("wrong_length", 4, "PLUGIN_ERROR", "probe() gave", False),
         ("hangs", 4, "TIMEOUT", "no vote within", None),
     ],
