@@ -62,7 +62,7 @@ def test_few_blocks_are_not_run() -> None:
         ("docs/serve.md", "it runs until it is ended"),
         ("docs/serve.md", "it needs the server"),
         ("docs/serve.md", "it needs the server"),
-        ("docs/serve.md", "it needs Docker"),
+        ("docs/serve.md", "it needs a daemon of Docker"),
         ("docs/serve.md", "it needs free ports"),
         ("docs/start/delta-table.md", "it installs from the network, in a checkout"),
         ("docs/start/hot-table.md", "it installs from the network, in a checkout"),

@@ -12,6 +12,7 @@ import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.connector.write.SupportsDelta;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -61,6 +62,18 @@ public class FuseRowOperation implements RowLevelOperationBuilder, SupportsDelta
     this.statement = statement;
     this.command = command;
   }
+
+  /** The operation of a table in which rows change; null of any other table. */
+  public static FuseRowOperation of(Object table) {
+    Object operation = table instanceof RowLevelOperationTable ? ((RowLevelOperationTable) table).operation() : null;
+    return operation instanceof FuseRowOperation ? (FuseRowOperation) operation : null;
+  }
+
+  /** The same operation on another version of the table. */
+  public FuseRowOperation at(TableSnapshot snapshot) { return new FuseRowOperation(statement.at(snapshot), command); }
+
+  /** The table as the query of the rows reads it. */
+  public RowLevelOperationTable table() { return new RowLevelOperationTable(statement.table, this); }
 
   public RowLevelOperation build() { return this; }
 

@@ -25,6 +25,11 @@ public class RowStatement {
 
   public RowStatement as(String otherOperation) { return new RowStatement(table, otherOperation, options); }
 
+  /** The statement on another version of its table. */
+  public RowStatement at(TableSnapshot snapshot) {
+    return new RowStatement(new FuseTable(table.session, table.name(), snapshot, table.commandKey()), operation, options);
+  }
+
   public boolean isMerge() { return operation.equals(Protocol.MERGE) || operation.equals(Protocol.INSERT_UNMATCHED); }
 
   /** What Python is asked for, without its end. `condition`: on which rows; null: on all. */

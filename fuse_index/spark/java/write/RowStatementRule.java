@@ -62,9 +62,18 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
 
     protected Object rewrite(Object node) {
+      if (node instanceof DataSourceV2Relation) return rewriteUnplanned((DataSourceV2Relation) node);
       FuseScan scan = FuseScan.below(node);
       boolean ours = scan != null && scan.snapshot.url.equals(url) && scan.snapshot.id.equals(from) && !scan.asked.metadata().isEmpty();
       return ours && !scan.asked.isRestricted() ? scan.at(scan.snapshot.withHead(to, files)).replaceIn((LogicalPlan) node) : null;
+    }
+
+    /** The table of a statement whose scan Spark has not planned yet. */
+    private LogicalPlan rewriteUnplanned(DataSourceV2Relation relation) {
+      FuseRowOperation operation = FuseRowOperation.of(relation.table());
+      TableSnapshot snapshot = operation == null ? null : operation.statement.table.snapshot();
+      boolean ours = snapshot != null && snapshot.url.equals(url) && snapshot.id.equals(from);
+      return ours ? Versions.copy(relation, relation.table(), operation.at(snapshot.withHead(to, files)).table()) : null;
     }
   }
 
