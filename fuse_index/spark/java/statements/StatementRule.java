@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
@@ -21,6 +22,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.write.RowLevelOperation.Command;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -113,6 +115,8 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
   private static boolean asksWhereRowsLie(LogicalPlan plan) {
     List<Expression> conditions = new ArrayList<Expression>();
     if (plan instanceof Join && ((Join) plan).condition().isDefined()) conditions.add((Expression) ((Join) plan).condition().get());
+    // Spark puts what is about rows of the table alone right over its scan.
+    if (plan instanceof Filter && isTarget(((Filter) plan).child())) conditions.add(((Filter) plan).condition());
     if (plan instanceof MergeRows) {
       for (Object each : ScalaLists.toJava(((MergeRows) plan).matchedInstructions())) conditions.add(((MergeRows.Instruction) each).condition());
       for (Object each : ScalaLists.toJava(((MergeRows) plan).notMatchedBySourceInstructions())) conditions.add(((MergeRows.Instruction) each).condition());
@@ -122,6 +126,10 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     }
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (asksWhereRowsLie(child)) return true;
     return false;
+  }
+
+  private static boolean isTarget(LogicalPlan plan) {
+    return plan instanceof DataSourceV2Relation && FuseRowOperation.of(((DataSourceV2Relation) plan).table()) != null;
   }
 
   /** Whether a query that Spark made of an UPDATE has a window; it has no other than one of an assignment. */
