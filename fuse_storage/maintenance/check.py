@@ -94,7 +94,7 @@ def _check_snapshot(table: StoredTable) -> None:
     ):
         rows = metadata_table.read_all_columns(store, segment_file, Cache(0))
         assert 0 < len(rows) <= MAX_BLOCKS_PER_SEGMENT
-        missing = {"seal", "zone_sizes", "modified", "etag"} - set(
+        missing = {"seal", "zone_sizes", "modified", "etag", "source_deletes"} - set(
             rows.column_names
         )  # an older version did not write them
         own_names = [name for name in BLOCK_SCHEMA.names if name not in missing]
