@@ -37,6 +37,9 @@ from fuse_storage.store.ranges import MAX_FILE_BYTES
 from fuse_storage.store.shared_files import resolve_store
 from fuse_storage.table import StoredTable
 
+_FORMER_NAMES = {"log_offsets": "source_deletes"}
+"""Names of columns of blocks as an older version wrote them, which had them reserved, and NULL."""
+
 
 def check_invariants(table: StoredTable) -> None:
     """Raise AssertionError, or the StorageError of a file that cannot be read, if this table is not sound."""
@@ -94,11 +97,10 @@ def _check_snapshot(table: StoredTable) -> None:
     ):
         rows = metadata_table.read_all_columns(store, segment_file, Cache(0))
         assert 0 < len(rows) <= MAX_BLOCKS_PER_SEGMENT
-        missing = {"seal", "zone_sizes", "modified", "etag", "source_deletes"} - set(
-            rows.column_names
-        )  # an older version did not write them
+        there = [_FORMER_NAMES.get(name, name) for name in rows.column_names]
+        missing = {"seal", "zone_sizes", "modified", "etag"}.difference(there)  # an older version did not write them
         own_names = [name for name in BLOCK_SCHEMA.names if name not in missing]
-        assert rows.column_names[: len(own_names)] == own_names
+        assert there[: len(own_names)] == own_names
         for name in ("row_count", "live_rows"):
             assert metadata_table.column_as_int64(rows, name).sum() == totals[name][number]
         assert metadata_table.column_as_int64(rows, "size").sum() == totals["size"][number]
