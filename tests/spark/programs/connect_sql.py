@@ -122,10 +122,9 @@ def cancelled(spark: SparkSession, way: str) -> list[Any]:
     thread = threading.Thread(target=run)
     thread.start()
     stopped: list[str] = []
-    while not stopped and thread.is_alive():
-        stopped = spark.interruptTag("slow") if way == "tag" else spark.interruptAll()
+    while thread.is_alive():  # what is interrupted first may be the statement before
+        stopped += spark.interruptTag("slow") if way == "tag" else spark.interruptAll()
         thread.join(0.5)
-    thread.join(60)
     return [
         bool(stopped),
         "CANCELED" in told[0].upper() or "cancelled" in told[0],
