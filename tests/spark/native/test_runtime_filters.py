@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import fuse_index as fuse
 import fuse_index.spark as fuse_spark
 from fuse_index.spark.native.planner_callback import PlannerCallback
-from fuse_index.spark.protocol.questions import Prune, decode_question
+from fuse_index.spark.protocol.questions import Prune, Question
 from tests.spark.executed import PASSES_VALUES, files_read, plan_of
 
 BLOCKS, ROWS = 8, 500
@@ -261,9 +261,9 @@ def test_adaptive_execution_asks_once_about_keys(tables: SparkSession, monkeypat
     asked: list[str] = []
     reply = PlannerCallback._reply
 
-    def count(self: PlannerCallback, text: str) -> bytes:
-        asked.extend([text] if isinstance(decode_question(text), Prune) else [])
-        return reply(self, text)
+    def count(self: PlannerCallback, text: str, question: Question) -> bytes:
+        asked.extend([text] if isinstance(question, Prune) else [])
+        return reply(self, text, question)
 
     monkeypatch.setattr(PlannerCallback, "_reply", count)
     tables.conf.set(MAX_ROW_BYTES, "0")  # executors read them, which is known after asking
