@@ -262,7 +262,7 @@ class Explain(TablePart):
             >>> snapshot = table.append([{"id": number * 7 % 100} for number in range(100)])
             >>> told = table.explain.what_if("bloom", ["id"], where=["id = 3"])
             >>> told.select(["blocks_now", "blocks_then"]).to_pylist()
-            [{'blocks_now': 10, 'blocks_then': 1}]
+            [{'blocks_now': 4, 'blocks_then': 1}]
         """
         return try_index(self._table, kind, columns, options or {}, where)
 
