@@ -13,7 +13,8 @@ import fuse_index as fuse
 from fuse_index.changes import row_diff
 from fuse_index.operations import dml_job, row_edits
 from fuse_index.pruning import planner
-from fuse_index.query import prefetch, search
+from fuse_index.query import prefetch
+from fuse_index.query.ranking import search
 from fuse_storage import BlockFrame
 from fuse_storage.deletion import stage_deletions
 from fuse_storage.maintenance import clone
