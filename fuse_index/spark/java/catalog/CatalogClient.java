@@ -18,6 +18,7 @@ import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.DataType;
@@ -123,8 +124,15 @@ public class CatalogClient {
       value(request, column.defaultValue()).close('}');
     }
     request.close(']').key("partitioning").open('[');
-    for (Transform each : partitions) paths(request.open('{').key("transform").text(each.name()).key("columns"), each.references()).close('}');
+    for (Transform each : partitions) paths(request.open('{').key("transform").text(each.name()).key("columns"), columnsOf(each)).close('}');
     return object(request.close(']').key("properties"), properties);
+  }
+
+  /** The columns of a transform as they stood in the statement: Delta's own tells them in no order as references. */
+  private static NamedReference[] columnsOf(Transform transform) {
+    List<NamedReference> columns = new ArrayList<NamedReference>();
+    for (Expression argument : transform.arguments()) if (argument instanceof NamedReference) columns.add((NamedReference) argument);
+    return (NamedReference[]) columns.toArray(new NamedReference[0]);
   }
 
   public Json changes(Json request, TableChange[] changes) {
