@@ -74,6 +74,7 @@ def test_numbers_of_files(ways: Ways, typed: str) -> None:
             "LIMIT 0",
         )
     }
+    assert sum(found.pop("ORDER BY id + 1 LIMIT 3")) == 0  # of a term no bounds are known, asked for or not
     assert found == {
         "ORDER BY id LIMIT 3": [7],
         "ORDER BY id DESC, name LIMIT 41": [6],
@@ -83,7 +84,6 @@ def test_numbers_of_files(ways: Ways, typed: str) -> None:
         "WHERE id >= 80 ORDER BY id LIMIT 3": [7],
         "WHERE x = 5 ORDER BY id LIMIT 1": [0],
         "WHERE x <> 5 AND rand() >= 0 ORDER BY id LIMIT 1": [0],
-        "ORDER BY id + 1 LIMIT 3": [],
         "ORDER BY id LIMIT 1000": [0],
         "LIMIT 0": [],
     }
