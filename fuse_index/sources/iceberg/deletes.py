@@ -82,7 +82,9 @@ class IcebergDeletes:
             for delete in () if vectors else [*([] if is_known else own), *new]:
                 if not delete.equality_ids:
                     by_position.setdefault(delete, []).append(entry.location)
-            equality.mark(entry, [delete for delete in new if delete.equality_ids], mask)
+            # Votes are on rows that count: of a file whose mask is made anew they leave out what it has to have again.
+            may_ask = is_known or each.rows is None or not each.rows.any()
+            equality.mark(entry, [delete for delete in new if delete.equality_ids], mask, may_ask)
         for delete, locations in by_position.items():
             self._mark_positions(delete, {location: masks[location] for location in locations})
         return masks

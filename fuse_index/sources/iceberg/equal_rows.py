@@ -28,16 +28,16 @@ class EqualityDeletes:
         self._keys = lru_cache(_MAX_KEPT_KEYS)(self._read_keys)
         self._held = lru_cache(_MAX_KEPT_KEYS)(self._ask_holders)
 
-    def mark(self, file: DataFileEntry, deletes: Sequence[DeleteFileEntry], mask: RowMask) -> None:
+    def mark(self, file: DataFileEntry, deletes: Sequence[DeleteFileEntry], mask: RowMask, may_ask: bool) -> None:
         """Mark the rows of a file that these delete. ``mask``: bool, shape (rows,).
 
-        Its key columns are read where its bounds, and what ``holders`` know, say that it may hold a key. Raises
-        Unsupported for keys that are parts of columns.
+        Its key columns are read where its bounds and, if they may be asked, ``holders`` say that it may hold a key: of
+        a row that counts. Raises Unsupported for keys that are parts of columns.
         """
         for ids, found in groupby(sorted(deletes, key=lambda each: each.equality_ids), lambda each: each.equality_ids):
             some = tuple(found)
             keys = self._keys(some)
-            if _may_hold(file.data_file, ids, keys) and self._held(some).get(file.location, True):
+            if _may_hold(file.data_file, ids, keys) and not (may_ask and self._held(some).get(file.location) is False):
                 mask |= equal_rows(self._read(file.data_file, ids), keys)
 
     def _ask_holders(self, deletes: tuple[DeleteFileEntry, ...]) -> Mapping[str, bool]:

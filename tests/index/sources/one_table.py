@@ -123,8 +123,13 @@ def add_file_without_partition(table: Table, place: Path, rows: pa.Table, value:
         producer.commit()
 
 
-def delete_rows_at(table: Table, place: Path, positions: list[int], path: str | None = None) -> None:
-    """Commit a delete of rows of a file, by default the first, by their positions, as merge-on-read does."""
+def delete_rows_at(
+    table: Table, place: Path, positions: list[int], path: str | None = None, bounds: bool = False
+) -> None:
+    """Commit a delete of rows of a file, by default the first, by their positions, as merge-on-read does.
+
+    ``bounds``: the manifest says which file it is of.
+    """
     path = path or next(iter(table.scan().plan_files())).file.file_path
     fields = [
         pa.field("file_path", pa.string(), False, {b"PARQUET:field_id": b"2147483546"}),
@@ -140,6 +145,7 @@ def delete_rows_at(table: Table, place: Path, positions: list[int], path: str | 
         partition=Record(),
         record_count=len(positions),
         file_size_in_bytes=place.stat().st_size,
+        **({name: {2147483546: path.encode()} for name in ("lower_bounds", "upper_bounds")} if bounds else {}),
     )
     found.spec_id = table.spec().spec_id
     with table.transaction() as transaction:

@@ -172,6 +172,22 @@ def test_files_are_read_that_an_index_names(tmp_path: Path, catalog: OneTable, m
     assert_same_rows(table, without(pa.concat_tables(rows), (("key", gone[0]),)), ["n = 7", f"key = '{gone[0]}'"])
 
 
+def test_rows_that_a_key_took_stay_away_when_their_file_gets_deletes_of_its_own(
+    tmp_path: Path, catalog: OneTable
+) -> None:
+    """Votes know nothing of rows that are deleted already, and these are asked for anew where a file's name changes."""
+    source = catalog.create(tmp_path / "lake", SCHEMA, **{"write.parquet.row-group-limit": "25"})
+    source.append(some_rows(0, 50))
+    (file,) = source.scan().plan_files()
+    delete_equal_rows(source, tmp_path / "one.parquet", pa.table({"id": range(25)}))  # a row group, whole
+    table = attached(tmp_path)
+    assert_same_rows(table, some_rows(25, 25), CONDITIONS)
+
+    delete_rows_at(source, tmp_path / "positions.parquet", [0, 25], file.file.file_path, bounds=True)
+    table.sync()
+    assert_same_rows(table, some_rows(26, 24), CONDITIONS)
+
+
 def test_a_column_that_was_dropped_still_deletes(tmp_path: Path, catalog: OneTable) -> None:
     source = lake(tmp_path, catalog)
     delete_equal_rows(source, tmp_path / "one.parquet", pa.table({"n": pa.array([3, 7], pa.int32())}))
