@@ -81,7 +81,7 @@ LINES = {
     "in a log: two words": "SELECT line FROM log WHERE match(line, '+warn +N14628')",
     "in a log: a phrase": """SELECT line FROM log WHERE match(line, '"to ANC"')""",
     "in a log: cancelled, a prefix": "SELECT line FROM log WHERE match(line, 'cancelled AND N862D*')",
-    "in a log: a pattern": "SELECT line FROM log WHERE line RLIKE 'N14628 left [0-9]{2,3} minutes'",
+    "in a log: a pattern": "SELECT line FROM log WHERE line RLIKE 'to ANC by N[0-9]+UA left'",
 }
 """The flights of July and August, each as a line of a log."""
 
@@ -262,11 +262,10 @@ def show(console: Console, outcomes: list[Outcome]) -> None:
     )
     why.columns[-1].justify = "right"
     for each in outcomes:
-        told_of = [
-            vote
-            for vote in each.explanation["predicates"]
-            if vote["blocks_removed"] or not vote["reason"].startswith("USED")
-        ]
+        votes = each.explanation["predicates"]
+        helped = any(vote["blocks_removed"] for vote in votes)
+        silent = ("USED", "USED_NO_GAIN", *(("LEAF_UNSUPPORTED",) if helped else ()))  # of a kind that is for others
+        told_of = [vote for vote in votes if vote["blocks_removed"] or vote["reason"] not in silent]
         for number, vote in enumerate(told_of):
             cells = (
                 each.name if number == 0 else "",

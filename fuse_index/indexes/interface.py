@@ -123,7 +123,7 @@ class IndexKind:
     implicit: ClassVar[bool] = False
     """Asked about every column without a definition, because all it needs are the statistics each block has."""
     best: ClassVar[Literal["", "least", "greatest"]] = ""
-    """Which values of the function ``searches`` rank best; a score is the value, or with "least" -1 times the value."""
+    """The values of the function ``searches`` that rank best; a score is the value, with "least" -1 times it."""
 
     def aggregates(self, options: Any) -> Sequence[str]:
         """Aggregates that the options name, such as "sum(amount)".

@@ -32,7 +32,7 @@ KeyHolders = Callable[[Mapping[int, pa.ChunkedArray]], Mapping[str, bool] | None
 
 
 class SourceDeletes(Protocol):
-    """Which rows of a state's files are deleted. Nothing of it is read before it is asked for."""
+    """The deleted rows of a state's files. Nothing of it is read before it is asked for."""
 
     @property
     def followed(self) -> str | None:
@@ -46,7 +46,7 @@ class SourceDeletes(Protocol):
     def read(
         self, files: Sequence[KnownRows], followed: str | None, holders: KeyHolders | None = None
     ) -> Mapping[str, RowMask]:
-        """Which rows do not count, by location: bool, shape (rows,) or shorter. A file that is left out has all.
+        """Tell which rows do not count, by location: bool, shape (rows,) or shorter. A file that is left out has all.
 
         ``holders``: what a table's statistics and indexes know of keys.
         Raises StorageError for what cannot be read.

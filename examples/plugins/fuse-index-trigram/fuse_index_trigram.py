@@ -117,7 +117,7 @@ def texts_of_pattern(pattern):
 
 
 def contains(held, wanted):
-    """Of each number whether it is among those that are held, which ascend: bool, shape (how many are wanted,)."""
+    """Say of each wanted number whether it is held: bool, shape (how many are wanted,). ``held`` ascends."""
     places = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
     return held[places] == wanted
 

@@ -20,7 +20,7 @@ EFFORTS = {0.9: 128, 0.95: 256, 0.99: 768}
 """By recall: how many rows a walk keeps in sight. Chosen with room to spare; the tests judge it by the rows."""
 ROWS_AT_ONCE = 4096
 FEW_ROWS = 5000
-"""Of so few rows each is measured: a graph would not be faster."""
+"""Rows up to which each is measured: a graph would not be faster."""
 
 
 @dataclass(frozen=True)

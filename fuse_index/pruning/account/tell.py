@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.reasons import FAULTS
 from fuse_index.signals.events import IndexFailed, PlanMade
@@ -15,7 +17,7 @@ def tell_plan(table: StoredTable, told: Explanation) -> None:
     if isinstance(table.store, MeteredStore) or is_unheard():
         return
     if table.snapshot.properties.get(LOG_PROPERTY) != "off":
-        log_plan(told)
+        log_plan(replace(told, map=None))  # of many blocks a map is large
     if not is_heard():
         return
     emit(lambda: PlanMade(table=told.table, seconds=told.seconds, explanation=told))

@@ -1,4 +1,4 @@
-"""Which indexes are not to be asked: switched off for a query, a session, a table or a process, and by whom.
+"""Indexes that are not to be asked: switched off for a query, a session, a table or a process, and by whom.
 
 A switch names an index, ``by_email``; all of a kind, ``kind:bloom``; or all that a distribution brings,
 ``distribution:acme-roaring``. It is about asking alone: new blocks are indexed as ever, and upkeep goes on.

@@ -18,7 +18,7 @@ _MAX_KEYS = 10_000
 
 
 def find_holders(table: StoredTable, engine: Engine, keys: Mapping[int, pa.ChunkedArray]) -> Mapping[str, bool] | None:
-    """Which files of a table may hold one of these keys, by location; None where nothing can be asked of them.
+    """Tell which files of a table may hold one of these keys, by location; None where nothing can be asked of them.
 
     ``keys``: columns by their ids, one row for each key.
     """

@@ -1,4 +1,4 @@
-"""Which rows of a Delta table's files are deleted: vectors in files beside them, in others, or in the log itself."""
+"""Deleted rows of a Delta table's files: vectors in files beside them, in others, or in the log itself."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DeltaDeletes:
     def read(
         self, files: Sequence[KnownRows], followed: str | None, holders: KeyHolders | None = None
     ) -> Mapping[str, RowMask]:
-        """Which rows do not count, by location: bool, shape (last deleted row + 1,). Each file of vectors is read once.
+        """Find rows that do not count, by location: bool, shape (last deleted row + 1,). Each file of vectors is read once.
 
         Raises NotFound, Corrupt, Unsupported.
         """

@@ -1,4 +1,4 @@
-"""Which rows of an Iceberg table's files are deleted: found in its metadata, and read of what came since.
+"""Deleted rows of an Iceberg table's files: found in its metadata, and read of what came since.
 
 Deletes are of one data file each, as a deletion vector, or may be of any: of a partition, or those that equal a key.
 The first have a name with the file; of the others the table remembers up to where they were followed.
@@ -56,7 +56,7 @@ class IcebergDeletes:
     def read(
         self, files: Sequence[KnownRows], followed: str | None, holders: KeyHolders | None = None
     ) -> Mapping[str, RowMask]:
-        """Which rows do not count, by location: bool, shape (rows,). Only what came since is read where that is enough.
+        """Find rows that do not count, by location: bool, shape (rows,). Only what came since is read where that is enough.
 
         Raises Corrupt for a vector that is damaged, Unsupported, and what PyIceberg raises.
         """

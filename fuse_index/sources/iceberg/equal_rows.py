@@ -81,7 +81,7 @@ class EqualityDeletes:
 
 
 def equal_rows(rows: pa.Table, keys: pa.Table) -> RowMask:
-    """Which rows equal a key in all columns: bool, shape (rows,). NULL equals NULL, and NaN equals NaN.
+    """Tell which rows equal a key in all columns: bool, shape (rows,). NULL equals NULL, and NaN equals NaN.
 
     >>> keys = pa.table({"id": [1, None], "city": ["Bonn", "Oslo"]})
     >>> equal_rows(pa.table({"id": [1, 1, None], "city": ["Bonn", "Oslo", "Oslo"]}), keys).tolist()

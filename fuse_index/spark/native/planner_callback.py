@@ -106,7 +106,7 @@ class PlannerCallback:
 
     MAX_REMEMBERED: ClassVar[int] = 256
     MAX_REMEMBERED_BYTES: ClassVar[int] = 256 << 20
-    """Masks are small; states of aggregates have up to 64 MiB."""
+    """Masks and maps are small; states of aggregates have up to 64 MiB."""
     FAULTY_REPLY_SECONDS: ClassVar[float] = DOUBTFUL_SECONDS
     """So long a reply that a fault has spoiled is remembered: for the query that is being planned, and not for ever."""
 
@@ -114,7 +114,7 @@ class PlannerCallback:
         self._planner = planner
         self._source_indexes = source_indexes
         self._replies: LruCache[str, tuple[bytes, Explanation]] = LruCache(
-            self.MAX_REMEMBERED, self.MAX_REMEMBERED_BYTES, lambda reply: len(reply[0])
+            self.MAX_REMEMBERED, self.MAX_REMEMBERED_BYTES, lambda reply: len(reply[0]) + _map_bytes(reply[1])
         )
 
     def apply(self, request: str) -> bytes:
@@ -170,6 +170,10 @@ class PlannerCallback:
 
     def _reply_ttl_seconds(self, reply: tuple[bytes, Explanation]) -> float:
         return self.FAULTY_REPLY_SECONDS if reply[1].faulty else inf
+
+
+def _map_bytes(explanation: Explanation) -> int:
+    return 0 if explanation.map is None else explanation.map.fates.nbytes
 
 
 def _switched_off(question: Question) -> AbstractContextManager[None]:

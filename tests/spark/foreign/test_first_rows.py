@@ -89,6 +89,13 @@ def test_numbers_of_files(ways: Ways, typed: str) -> None:
     }
 
 
+@pytest.mark.parametrize("setting", ["ignoreCorruptFiles", "ignoreMissingFiles"])
+def test_rows_are_not_promised_by_files_that_may_be_passed_over(ways: Ways, typed: str, setting: str) -> None:
+    with conf(ways.spark, **{f"spark_sql_files_{setting}": "true"}):
+        assert ways.left_out(f"SELECT id FROM {typed} ORDER BY id LIMIT 3") == []  # nobody is asked
+    assert ways.left_out(f"SELECT id FROM {typed} ORDER BY id LIMIT 3") == [7]
+
+
 def test_one_dataframe_in_order_and_whole(ways: Ways, typed: str) -> None:
     def query() -> DataFrame:
         whole = ways.spark.table(typed)

@@ -5,6 +5,7 @@ import java.util.*;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.FileSourceOptions;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.FileSourceScanExec;
@@ -125,7 +126,13 @@ public class FileConnector extends Connector {
     return rdd == null ? Collections.<FilePartition>emptyList() : ScalaLists.toJava(((FileScanRDD) rdd).filePartitions());
   }
 
-  public boolean tellsDeletedRows() { return !isDelta || Releases.isTested("delta"); }
+  public boolean tellsDeletedRows() { return (!isDelta || Releases.isTested("delta")) && !readsAround(); }
+
+  /** Whether files, or the rest of one, that cannot be read are passed over: then no row of a file is certain to come. */
+  private boolean readsAround() {
+    FileSourceOptions asked = new FileSourceOptions(relation.options());
+    return asked.ignoreCorruptFiles() || asked.ignoreMissingFiles();
+  }
 
   public Configuration hadoop() { return relation.sparkSession().sparkContext().hadoopConfiguration(); }
 
