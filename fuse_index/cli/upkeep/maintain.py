@@ -72,7 +72,10 @@ def _maintain(
         report = partial(_report, as_json=as_json)
         while True:
             maintainer = Maintainer(kept.tables(report), limits, report, stopped.is_set, steps)
-            failed = [done for done in maintainer.run() if done.outcome == "failed"]
+            done = maintainer.run()
+            failed = [each for each in done if each.outcome == "failed"]
+            if pause is None and not done and not kept.failed:
+                output.print_note("nothing to do: no table is due, or none is to be kept (--default maintain=on)")
             if pause is None or stopped.wait(pause):
                 break
     if failed or kept.failed:

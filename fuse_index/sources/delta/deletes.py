@@ -36,7 +36,7 @@ class DeltaDeletes:
     def read(
         self, files: Sequence[KnownRows], followed: str | None, holders: KeyHolders | None = None
     ) -> Mapping[str, RowMask]:
-        """Find rows that do not count, by location: bool, shape (last deleted row + 1,). Each file of vectors is read once.
+        """Find rows that do not count, by location: bool, shape (last deleted row + 1,). Vectors are read once.
 
         Raises NotFound, Corrupt, Unsupported.
         """

@@ -24,6 +24,7 @@ _CHECKPOINT = re.compile(
     r"_delta_log/(?P<version>\d{20})\.checkpoint"
     r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<unique>[0-9a-fA-F-]{36}))?\.(?P<kind>parquet|json)"
 )
+_VERSION = re.compile(_LOG + r"/(\d{20})\.")
 _WANTED = ("path", "deletionVector")
 
 
@@ -57,6 +58,16 @@ class VectorPlace:
 def commit_key(version: int) -> str:
     """The key of a commit of the log, in the table's folder."""
     return f"{_LOG}/{version:020}.json"
+
+
+def log_version(key: str) -> int | None:
+    """The version that a file of the log is of: a commit, a checkpoint; None of any other.
+
+    >>> log_version("_delta_log/00000000000000000007.json"), log_version("_delta_log/_last_checkpoint")
+    (7, None)
+    """
+    found = _VERSION.match(key)
+    return None if found is None else int(found[1])
 
 
 def read_commit(store: Store, version: int) -> Iterator[Mapping[str, Any]]:

@@ -14,17 +14,16 @@ import pyarrow as pa
 from fuse_index.errors import InputError
 from fuse_index.sources.delta.columns import ColumnReader
 from fuse_index.sources.delta.deletes import DeltaDeletes
-from fuse_index.sources.delta.log import commit_key, live_vectors
+from fuse_index.sources.delta.log import commit_key, live_vectors, log_version
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
 from fuse_storage import (
     SHARED_PLACES_OPTION,
-    NotFound,
     SourceColumn,
     SourceFile,
     StorageError,
     Unsupported,
     encode_default,
-    object_meta,
+    list_keys_after,
     open_store,
 )
 
@@ -69,11 +68,11 @@ class DeltaSource:
         return self.url
 
     def has_moved(self, version: SourceVersionId | None) -> bool:
-        try:
-            object_meta(open_store(self.url, self.options), commit_key(int(version or 0) + 1))
-        except NotFound:
-            return version is None
-        return True
+        if version is None:
+            return True
+        # Whoever cleans the log up takes its oldest commits: the next one may be gone, and later ones there.
+        later = list_keys_after(open_store(self.url, self.options), commit_key(int(version)))
+        return any((number := log_version(key)) is not None and number > int(version) for key in later)
 
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         table = self._load(None)

@@ -56,7 +56,7 @@ class IcebergDeletes:
     def read(
         self, files: Sequence[KnownRows], followed: str | None, holders: KeyHolders | None = None
     ) -> Mapping[str, RowMask]:
-        """Find rows that do not count, by location: bool, shape (rows,). Only what came since is read where that is enough.
+        """Find rows that do not count, by location: bool, shape (rows,). What came since is read, if that is enough.
 
         Raises Corrupt for a vector that is damaged, Unsupported, and what PyIceberg raises.
         """

@@ -65,7 +65,7 @@ def try_index(
         resolve_input(column, table.snapshot.schema, table.engine)
     with sampled(table, _conditions(table, where), columns, MAX_BLOCKS) as sample:
         trial = sample.try_index(kind, columns, options)
-    rows = [each.to_dict() | {"bytes": trial.bytes, "seconds": trial.seconds} for each in trial.measured]
+    rows = [each.to_dict() | {"bytes": trial.bytes, "seconds": round(trial.seconds, 3)} for each in trial.measured]
     return pa.Table.from_pylist(rows, WHAT_IF_SCHEMA)
 
 
@@ -95,7 +95,7 @@ def _suggestion(table: SampledTable, sample: Sample, kind: str, column: str, ask
         "blocks_now": sum(len(each.condition.blocks) for each in trial.measured),
         "blocks_then": sum(each.blocks_then for each in trial.measured),
         "bytes": trial.bytes,
-        "seconds": trial.seconds,
+        "seconds": round(trial.seconds, 3),
     }
 
 

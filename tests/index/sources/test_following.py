@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 import fuse_index as fuse
 from fuse_index.sources.delta.source import DeltaSource
@@ -63,7 +63,7 @@ def test_a_young_table_asks_nobody_and_an_old_one_asks_once(tmp_path: Path, monk
     assert fuse.open_table(url).count() == 101
 
     asked: list[str] = []
-    for name in ("read", "read_ranges", "list", "object_meta"):
+    for name in ("read", "read_ranges", "list", "object_meta", "list_keys_after"):
         known = getattr(LocalStore, name)
 
         def counted(self: LocalStore, key: str = "", *more: Any, known: Any = known) -> Any:
@@ -74,7 +74,20 @@ def test_a_young_table_asks_nobody_and_an_old_one_asks_once(tmp_path: Path, monk
         monkeypatch.setattr(LocalStore, name, counted)
     monkeypatch.setattr(DeltaSource, "state", lambda *_: pytest.fail("the log was read"))
     fuse.open_table(url)
-    assert asked == [f"_delta_log/{2:020}.json"]
+    assert asked == [f"_delta_log/{1:020}.json"]
+
+
+def test_a_log_of_which_old_commits_were_cleaned_up_has_moved(tmp_path: Path) -> None:
+    place, url = attached(tmp_path, "0.001s")
+    for number in range(3):
+        write_deltalake(place, pa.table({"id": [500 + number]}), mode="append")
+    lake = DeltaTable(place)
+    lake.create_checkpoint()
+    for version in range(3):
+        (tmp_path / "lake" / "_delta_log" / f"{version:020}.json").unlink()
+
+    assert fuse.open_table(url).count() == 103
+    assert not DeltaSource.open(place, {}).has_moved(3)
 
 
 def test_a_source_that_is_gone_is_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

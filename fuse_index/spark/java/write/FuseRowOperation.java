@@ -69,7 +69,7 @@ public class FuseRowOperation implements RowLevelOperationBuilder, SupportsDelta
     return operation instanceof FuseRowOperation ? (FuseRowOperation) operation : null;
   }
 
-  /** The same operation on another version of the table. */
+  /** Gives the operation on another version of the table. */
   public FuseRowOperation at(TableSnapshot snapshot) { return new FuseRowOperation(statement.at(snapshot), command); }
 
   /** The table as the query of the rows reads it. */
