@@ -56,8 +56,11 @@ class IndexRequests:
         terms = [_term(column) for column in request.columns]
         try:
             table.create_index(name, kind, terms, build=False, **parse_index_options(options))
-        except Conflict as lost:
-            raise AlreadyExists(str(lost)) from lost
+        except (Conflict, DefinitionError) as refused:
+            # Another session took the name before the commit, or before this handle went to the newest snapshot.
+            if isinstance(refused, Conflict) or name in table.refresh().snapshot.definitions:
+                raise AlreadyExists(str(refused)) from refused
+            raise
         if deferred:
             return b"1"
         try:
@@ -90,7 +93,14 @@ class IndexRequests:
                 return b"1"
             raise AlreadyExists(f"there is an index {request.index!r} already: drop it first, or choose another name")
         new = NewIndex(kind, terms, parse_index_options(options), request.index)
-        index_in_warehouse(self.spark, source, new, self.names.require_warehouse())
+        try:
+            index_in_warehouse(self.spark, source, new, self.names.require_warehouse())
+        except (Conflict, DefinitionError) as refused:
+            known = self._table_of(source)
+            if known is None or request.index not in known.snapshot.definitions:
+                raise
+            if not request.ignore:  # another session took the name meanwhile
+                raise AlreadyExists(str(refused)) from refused
         return b"1"
 
     def drop_of_source(self, request: DropSourceIndexRequest) -> bytes:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_index.spark.catalog.table_names import TableNames, TableReference
+from fuse_index.spark.protocol.requests import CreateIndexRequest
 from fuse_storage import Warehouse
 
 
@@ -130,6 +131,20 @@ def test_sessions_that_create_and_drop_one_index_are_told_by_spark_s_own_conditi
         assert "done" in outcomes("CREATE INDEX by_name ON fuse.db.t USING bloom (name)")
         assert outcomes("DROP INDEX by_name ON fuse.db.t") <= {"done", "no index"}
     assert catalog.load_table("db.t").snapshot.definitions == {}
+
+
+def test_an_index_that_came_after_its_table_was_opened_is_one_that_there_is(spark, catalog, monkeypatch):
+    real_open = TableNames.open_to_change
+
+    def open_and_lose(names: TableNames, request: CreateIndexRequest) -> tuple[TableReference, fuse.Table]:
+        opened = real_open(names, request)
+        catalog.load_table("db.t").create_index(request.index, "bloom", ["name"])
+        return opened
+
+    monkeypatch.setattr(TableNames, "open_to_change", open_and_lose)
+    spark.sql("CREATE INDEX IF NOT EXISTS by_name ON fuse.db.t USING bloom (name)")
+    with pytest.raises(AnalysisException, match="there is an index 'other' already"):
+        spark.sql("CREATE INDEX other ON fuse.db.t USING bloom (name)")
 
 
 def test_a_query_reads_one_snapshot_of_a_table_throughout(spark, catalog, monkeypatch):
