@@ -17,13 +17,14 @@ import pyarrow.types as is_
 MAX_BOUND_BYTES = 32
 """Bytes of text that are kept of a bound."""
 
+_TEXT_OR_BINARY = frozenset((pa.string().id, pa.binary().id))
 _Bounds = tuple[pa.Scalar, pa.Scalar]
 _Text = TypeVar("_Text", str, bytes)
 
 
 def is_text_or_binary(data_type: pa.DataType) -> bool:
     """Tell whether bounds of this type may be long."""
-    return bool(is_.is_string(data_type) or is_.is_binary(data_type))
+    return data_type.id in _TEXT_OR_BINARY
 
 
 def count_nan(values: pa.Array) -> int:

@@ -275,7 +275,7 @@ def check_columns_unchanged(staged: Sequence[StagedSegment], draft: Draft) -> No
             raise Conflict(f"the columns were replaced by {winner}: write the rows again", str(winner))
         if known is None:
             raise SchemaError(draft.named + f" never had the schema {schema_id} with which these rows were written")
-        if changed := changed_column_names(known, draft.schema):
+        if known is not draft.schema and (changed := changed_column_names(known, draft.schema)):
             winner = draft.first_conflicting_commit(lambda before, after: before.schema_id != after.schema_id)
             message = f"column {changed[0]!r} was changed by {winner or 'an earlier commit'}: write the rows again"
             raise Conflict(message, None if winner is None else str(winner))

@@ -113,11 +113,11 @@ def check_block_rows(rows: pa.Table) -> None:
 
 def block_columns(table: pa.Table) -> pa.Table:
     """The columns of BLOCK_SCHEMA of a segment's rows; null where an older version did not write one."""
-    nulls = (pa.nulls(table.num_rows, field.type) for field in BLOCK_SCHEMA)
+    places = ((field, table.schema.get_field_index(field.name)) for field in BLOCK_SCHEMA)
     return pa.table(
         {
-            field.name: table.column(field.name) if field.name in table.column_names else null
-            for field, null in zip(BLOCK_SCHEMA, nulls, strict=True)
+            field.name: table.column(place) if place >= 0 else pa.nulls(table.num_rows, field.type)
+            for field, place in places
         }
     )
 

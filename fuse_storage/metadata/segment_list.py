@@ -93,7 +93,8 @@ def segment_row(
     }
     columns = {field.name: pa.array(columns[field.name], field.type) for field in SEGMENT_SCHEMA}
     if len(blocks) == 1:  # as each append of few rows brings
-        return pa.table(columns | {name: blocks.column(name) for name in blocks.column_names if name.startswith("c.")})
+        found_columns = zip(blocks.column_names, blocks.columns, strict=True)
+        return pa.table(columns | {name: column for name, column in found_columns if name.startswith("c.")})
     whole = np.array([0, len(blocks)])
     for _, field in schema.leaves():
         found = statistics.decode_statistics(blocks, field.id, field.type)

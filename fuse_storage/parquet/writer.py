@@ -282,7 +282,7 @@ def _zone_and_block_statistics(
         values = statistics.column_values(table, path)
         sizes = footer.column_sizes(numbers[columns[field.id].path])
         per_zone = replace(statistics.compute_statistics(values, zones), size=pa.array(sizes, pa.int64()))
-        whole = statistics.roll_up_statistics(per_zone, whole_block, zone_rows)
+        whole = per_zone if len(zone_rows) == 1 else statistics.roll_up_statistics(per_zone, whole_block, zone_rows)
         if columns[field.id].uses_dictionary:  # few values: then an exact count is cheap
             whole = replace(
                 whole, distinct_count=pa.array([pc.count_distinct(values, mode="only_valid").as_py()], pa.int64())
