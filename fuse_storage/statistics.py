@@ -287,19 +287,10 @@ _PART_TYPES = {"min_cut": pa.bool_(), "max_cut": pa.bool_()} | dict.fromkeys(
 
 
 def _stored_parts(data_type: pa.DataType) -> list[str]:
-    return _STORED_PARTS[is_text_or_binary(data_type), is_.is_floating(data_type)]
-
-
-_STORED_PARTS = {
-    (may_be_cut, has_nan): [
-        part
-        for part in STATISTICS_PARTS
-        if (may_be_cut or part not in ("min_cut", "max_cut")) and (has_nan or part != "nan_count")
-    ]
-    for may_be_cut in (False, True)
-    for has_nan in (False, True)
-}
-"""What is kept of a type: only text and bytes have bounds that may be cut, and only floats NaN."""
+    absent = set() if is_text_or_binary(data_type) else {"min_cut", "max_cut"}
+    if not is_.is_floating(data_type):
+        absent.add("nan_count")
+    return [part for part in STATISTICS_PARTS if part not in absent]
 
 
 def chunked_to_array(column: pa.ChunkedArray) -> pa.Array:

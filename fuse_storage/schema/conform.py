@@ -25,8 +25,8 @@ from fuse_storage.schema.schema import Field, Schema, nested_type_like
 def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
     """Put rows into the logical schema, its order and its types. Raises SchemaError naming the column."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    if schema.takes_null_everywhere and table.schema.equals(schema.arrow):
-        return table.replace_schema_metadata(None)
+    if table.schema.equals(schema.arrow) and all(part.nullable for field in schema.fields for part in field.walk()):
+        return table.replace_schema_metadata(None)  # no value is to be checked
     names = table.column_names  # made anew each time that it is asked for
     given = dict(zip(names, table.columns, strict=True))
     if len(given) != len(names):

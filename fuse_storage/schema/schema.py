@@ -169,16 +169,8 @@ class Schema:
 
     def leaves(self) -> Iterator[tuple[tuple[str, ...], Field]]:
         """The fields that have statistics, with their paths: plain ones, at the top or within structs."""
-        return iter(self._leaves)
-
-    @cached_property
-    def _leaves(self) -> tuple[tuple[tuple[str, ...], Field], ...]:
-        return tuple(leaf for field in self.fields for leaf in _leaves(field, ()))
-
-    @cached_property
-    def takes_null_everywhere(self) -> bool:
-        """Whether no field, nor any within one, is NOT NULL: then Arrow's schema says all that there is to check."""
-        return all(part.nullable for field in self.fields for part in field.walk())
+        for field in self.fields:
+            yield from _leaves(field, ())
 
     def to_json(self) -> dict[str, Any]:
         """The schema as JSON, as snapshots hold it."""
