@@ -3,6 +3,7 @@ package fuse_index.spark.java.rules;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
 import java.util.*;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
@@ -16,6 +17,9 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
  * where they are, so a plan on which this fails reads every block.
  */
 public class PruneRule<P extends TreeNode<?>> extends SafeRule<P> {
+  /** Deepest chain of scans that wait for one another: each level makes Spark plan its side once more. */
+  public static final int MAX_NESTING = 2;
+
   public static class TellScans extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) {
       FuseScan scan = node instanceof Filter ? FuseScan.below(((Filter) node).child()) : null;
@@ -29,23 +33,65 @@ public class PruneRule<P extends TreeNode<?>> extends SafeRule<P> {
   }
 
   /**
+   * Takes out filters that Spark put over scans by itself: those that know no reason to wait, and those whose plan waits itself for
+   * others that wait.
+   */
+  public static class DropPruning extends DropConjuncts {
+    private final Map<LogicalPlan, LogicalPlan> told;
+
+    public DropPruning(Map<LogicalPlan, LogicalPlan> told) { this.told = told; }
+
+    protected boolean drops(Expression conjunct, Filter filter) {
+      FuseScan scan = conjunct instanceof DynamicPruningSubquery ? FuseScan.below(filter.child()) : null;
+      if (scan == null) return false;
+      DynamicPruningSubquery pruning = (DynamicPruningSubquery) conjunct;
+      return scan.refusalOfKeys(pruning.pruningKey()) != null || nesting(tellAll(pruning.buildQuery(), told)) >= MAX_NESTING;
+    }
+  }
+
+  /**
    * The plans of dynamic pruning, which are to be the same as the broadcast sides of joins, and which no other rule visits; and
    * those of subqueries, whose scans Spark has made again where it merged them.
    */
   public static class TellSubqueries extends NodeRewrite<Expression> {
+    private final Map<LogicalPlan, LogicalPlan> told;
+
+    public TellSubqueries(Map<LogicalPlan, LogicalPlan> told) { this.told = told; }
+
     protected Object rewrite(Object node) {
       if (!(node instanceof SubqueryExpression)) return null;
       LogicalPlan plan = (LogicalPlan) ((SubqueryExpression) node).plan();
-      LogicalPlan told = tellAll(plan);
-      return told == plan ? null : ((SubqueryExpression) node).withNewPlan(told);
+      LogicalPlan after = tellAll(plan, told);
+      return after == plan ? null : ((SubqueryExpression) node).withNewPlan(after);
     }
   }
 
-  private static LogicalPlan tellAll(LogicalPlan plan) {
-    LogicalPlan told = (LogicalPlan) tellScans(plan).transformAllExpressions(new TellSubqueries());
-    LogicalPlan flat = (LogicalPlan) told.transformDown(new FlattenScans());
+  /**
+   * `told`: by identity, what became of plans. Of a chain of joins each side waits for the next, so that the plan of the last is in
+   * all filters before it, in each of the plans of these, and so on: twice as often with each join.
+   */
+  private static LogicalPlan tellAll(LogicalPlan plan, Map<LogicalPlan, LogicalPlan> told) {
+    LogicalPlan known = (LogicalPlan) told.get(plan);
+    if (known != null) return known;
+    LogicalPlan flat = (LogicalPlan) tellScans(plan).transformDown(new FlattenScans());
+    LogicalPlan pruned = (LogicalPlan) flat.transformDown(new DropPruning(told));
+    LogicalPlan after = (LogicalPlan) pruned.transformAllExpressions(new TellSubqueries(told));
     // What changes rows asks its table for more than scans.
-    return flat instanceof Command ? flat : (LogicalPlan) flat.transformDown(new MergeableTable.MarkScans());
+    if (!(after instanceof Command)) after = (LogicalPlan) after.transformDown(new MergeableTable.MarkScans());
+    told.put(plan, after);
+    return after;
+  }
+
+  /** How deep filters that wait for other plans are nested in a plan: 1 for a filter whose plan has none. */
+  public static int nesting(LogicalPlan plan) {
+    int deepest = 0;
+    for (Expression expression : ScalaLists.toJava(plan.expressions())) {
+      for (Expression conjunct : Trees.conjuncts(expression)) {
+        if (conjunct instanceof DynamicPruningSubquery) deepest = Math.max(deepest, 1 + nesting(((DynamicPruningSubquery) conjunct).buildQuery()));
+      }
+    }
+    for (LogicalPlan child : ScalaLists.toJava(plan.children())) deepest = Math.max(deepest, nesting(child));
+    return deepest;
   }
 
   /** After the others, because conditions are no longer right above a scan then. */
@@ -58,7 +104,7 @@ public class PruneRule<P extends TreeNode<?>> extends SafeRule<P> {
 
   public PruneRule() { super("every block is read, because the conditions did not reach the scan"); }
 
-  protected LogicalPlan improve(LogicalPlan plan) { return tellAll(plan); }
+  protected LogicalPlan improve(LogicalPlan plan) { return tellAll(plan, new IdentityHashMap<LogicalPlan, LogicalPlan>()); }
 
   protected LogicalPlan improveStream(LogicalPlan plan) { return (LogicalPlan) plan.transformDown(new FlattenScans()); }
 

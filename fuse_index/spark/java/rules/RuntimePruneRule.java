@@ -36,8 +36,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends SafeRule<P> {
   /** A plan is run once more, for a scan alone, only if the scan reads at least so many bytes: a job costs some tenths of a second. */
   private static final String LEAST_BYTES = "spark.fuse.index.subquery.minScanBytes";
   private static final String DEFAULT_LEAST_BYTES = "67108864";
-  /** Deepest chain of scans that wait for one another: each level makes Spark plan its side once more. */
-  private static final int MAX_NESTING = 2;
+
   public static class PruneJoins extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) { return node instanceof Join ? pruneSides((Join) node) : null; }
   }
@@ -49,34 +48,11 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends SafeRule<P> {
     }
   }
 
-  /** Takes out filters that Spark put over scans by itself, which know no reason to wait for them. */
-  public static class DropIdle extends DropConjuncts {
-    protected boolean drops(Expression conjunct, Filter filter) {
-      FuseScan scan = conjunct instanceof DynamicPruningSubquery ? FuseScan.below(filter.child()) : null;
-      return scan != null && scan.refusalOfKeys(((DynamicPruningSubquery) conjunct).pruningKey()) != null;
-    }
-  }
-
-  /** In the plans that filters wait for, too: Spark has a broadcast serve both only while they are the same. */
-  public static class DropIdleWithin extends NodeRewrite<Expression> {
-    protected Object rewrite(Object node) {
-      if (!(node instanceof DynamicPruningSubquery)) return null;
-      LogicalPlan plan = ((DynamicPruningSubquery) node).buildQuery();
-      LogicalPlan without = withoutIdle(plan);
-      return without == plan ? null : ((DynamicPruningSubquery) node).withNewPlan(without);
-    }
-  }
-
-  private static LogicalPlan withoutIdle(LogicalPlan plan) {
-    LogicalPlan without = (LogicalPlan) plan.transformDown(new DropIdle());
-    return (LogicalPlan) without.transformAllExpressions(new DropIdleWithin());
-  }
-
   public RuntimePruneRule() { super("keys of joins do not reach indexes"); }
 
   protected LogicalPlan improve(LogicalPlan plan) {
     if (!SQLConf.get().dynamicPartitionPruningEnabled()) return plan;
-    LogicalPlan joined = (LogicalPlan) withoutIdle(plan).transformUp(new PruneJoins());
+    LogicalPlan joined = (LogicalPlan) plan.transformUp(new PruneJoins());
     return Versions.PASSES_VALUES_TO_SCANS ? joined : (LogicalPlan) joined.transformDown(new PruneComparisons());
   }
 
@@ -120,7 +96,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends SafeRule<P> {
 
   private static LogicalPlan prune(LogicalPlan side, Seq<Expression> keys, LogicalPlan other, Seq<Expression> otherKeys) {
     LogicalPlan pruned = side;
-    if (nesting(other) >= MAX_NESTING) return side;
+    if (PruneRule.nesting(other) >= PruneRule.MAX_NESTING) return side;
     for (int i = 0; i < keys.length(); i++) {
       Expression key = withoutNormalization((Expression) keys.apply(i));
       if (!mayAsk(key)) continue;
@@ -173,18 +149,6 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends SafeRule<P> {
       if (pruned != null) return Trees.replaceChild(plan, child, pruned);
     }
     return null;
-  }
-
-  /** How deep filters that wait for other plans are nested in a plan: 1 for a filter whose plan has none. */
-  private static int nesting(LogicalPlan plan) {
-    int deepest = 0;
-    for (Expression expression : ScalaLists.toJava(plan.expressions())) {
-      for (Expression conjunct : Trees.conjuncts(expression)) {
-        if (conjunct instanceof DynamicPruningSubquery) deepest = Math.max(deepest, 1 + nesting(((DynamicPruningSubquery) conjunct).buildQuery()));
-      }
-    }
-    for (LogicalPlan child : ScalaLists.toJava(plan.children())) deepest = Math.max(deepest, nesting(child));
-    return deepest;
   }
 
   private static boolean isMembership(Expression conjunct, Expression key) {
