@@ -48,8 +48,11 @@ public class IndexedScanStrategy extends SparkStrategy {
     if (BY_OTHERS.get() != null || !indexes.isOn()) return ScalaLists.<SparkPlan>of();
     try {
       if (plan instanceof Join) sizes.tell((Join) plan);
-      WantedRows wanted = WantedRows.of(plan);
-      SparkPlan planned = wanted == null ? null : planned(plan, wanted);
+      // First the leaf, which is somebody else's in most plans: those of Delta's over its log have conditions of hundreds of terms.
+      LogicalPlan leaf = WantedRows.leafBelow(plan);
+      Connector connector = leaf == null ? null : Connector.of(leaf);
+      WantedRows wanted = connector == null ? null : WantedRows.of(plan);
+      SparkPlan planned = wanted == null ? null : planned(plan, connector, wanted);
       if (planned != null) return ScalaLists.of(planned);
     } catch (Throwable failure) { // another release of the connector, or of Spark
       LOG.warn("every file is read: " + failure);
@@ -57,10 +60,9 @@ public class IndexedScanStrategy extends SparkStrategy {
     return ScalaLists.<SparkPlan>of();
   }
 
-  private SparkPlan planned(LogicalPlan plan, WantedRows wanted) throws ReflectiveOperationException {
+  private SparkPlan planned(LogicalPlan plan, Connector connector, WantedRows wanted) throws ReflectiveOperationException {
     if (wanted.conditions.isEmpty() && !wanted.isFirst()) return null;
-    Connector connector = Connector.of(wanted.leaf);
-    SourceIndex index = connector == null || connector.isSwitchedOff() ? null : indexes.find(connector);
+    SourceIndex index = connector.isSwitchedOff() ? null : indexes.find(connector);
     ScanPruning pruning = index == null ? null : ScanPruning.of(connector, index, wanted, session.sparkContext());
     if (pruning == null) return null;
     return (SparkPlan) plannedByOthers(plan).transformUp(new OverReader(connector, pruning));

@@ -9,13 +9,15 @@ import org.apache.spark.sql.catalyst.expressions.InputFileBlockLength;
 import org.apache.spark.sql.catalyst.expressions.InputFileBlockStart;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
 
 /** Which rows of a leaf a fragment of a plan wants: projections and filters over it and, above them, perhaps the first rows of an order. */
 public class WantedRows {
-  public final LogicalPlan leaf;
   /** Conditions that rows must meet before anything numbers them or draws for them, in terms of the leaf. */
   public final List<Expression> conditions;
   /** Whether row groups may be left out of files that are read: not where a query asks for the pieces that a file is read in. */
@@ -24,12 +26,19 @@ public class WantedRows {
   /** What rows are ordered by, in terms of the leaf; null of all rows, in no order. */
   private final Expression key;
 
-  private WantedRows(LogicalPlan leaf, List<Expression> conditions, boolean mayCut, OrderedLimit first, Expression key) {
-    this.leaf = leaf;
+  private WantedRows(List<Expression> conditions, boolean mayCut, OrderedLimit first, Expression key) {
     this.conditions = conditions;
     this.mayCut = mayCut;
     this.first = first;
     this.key = key;
+  }
+
+  /** The leaf of a plan that may be such a fragment, without a look at any of its expressions; null of any other. */
+  static LogicalPlan leafBelow(LogicalPlan plan) {
+    LogicalPlan node = plan;
+    while (node instanceof Project || node instanceof Filter || node instanceof Sort || node instanceof GlobalLimit || node instanceof LocalLimit
+        || node instanceof Offset || node instanceof ReturnAnswer) node = Trees.child(node);
+    return node.children().isEmpty() ? node : null;
   }
 
   /** What a plan wants that is such a fragment; null of any other. */
@@ -56,7 +65,7 @@ public class WantedRows {
       if (first != null && key == null) return null;
       node = Trees.child(node);
     }
-    return node.children().isEmpty() ? new WantedRows(node, conditions, mayCut, first, key) : null;
+    return node.children().isEmpty() ? new WantedRows(conditions, mayCut, first, key) : null;
   }
 
   public boolean isFirst() { return first != null; }
