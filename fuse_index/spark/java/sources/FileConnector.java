@@ -16,7 +16,6 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.AtomicType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
@@ -73,7 +72,7 @@ public class FileConnector extends Connector {
     Map<String, StructField> theirs = byId ? new HashMap<String, StructField>() : columnsByStoredName(columns);
     for (SourceIndex.Column ours : index.columns()) {
       StructField field = (StructField) theirs.get(ours.stored);
-      if (field != null) columns.put(field.name(), ours);
+      if (field != null) columns.put(field.name(), NestedField.byName(field), ours);
     }
     return columns;
   }
@@ -87,7 +86,6 @@ public class FileConnector extends Connector {
       if (partitions.contains(field.name())) refused.refuse(field.name(), "paths give the column " + field.name());
       else if (field.metadata().contains(DEFAULT)) refused.refuse(field.name(), "files without " + field.name() + " have its default");
       else if (isTime(field) && readsOldTimes()) refused.refuse(field.name(), "old calendars are set for the times of " + field.name());
-      else if (mapped && !(field.dataType() instanceof AtomicType)) refused.refuse(field.name(), "fields within " + field.name() + " may have other names in files");
       else found.put(mapped ? field.metadata().getString(PHYSICAL_NAME) : field.name(), field);
     }
     return found;

@@ -53,17 +53,13 @@ public class IcebergConnector extends Connector {
 
   /** By field ids: names may have been exchanged since files were written. */
   public SourceColumns columns(SourceIndex index) throws ReflectiveOperationException {
-    Map<Integer, String> theirs = new HashMap<Integer, String>();
+    Map<Integer, Object> theirs = new HashMap<Integer, Object>();
     SourceColumns columns = new SourceColumns(leaf);
-    for (Object field : (List<?>) Reflection.call(Reflection.call(relation.scan(), "expectedSchema"), "columns")) {
-      String name = (String) Reflection.call(field, "name");
-      boolean primitive = ((Boolean) Reflection.call(Reflection.call(field, "type"), "isPrimitiveType")).booleanValue();
-      if (primitive) theirs.put((Integer) Reflection.call(field, "fieldId"), name);
-      else columns.refuse(name, "fields within " + name + " may have other names in files");
-    }
+    List<?> fields = (List<?>) Reflection.call(Reflection.call(relation.scan(), "expectedSchema"), "columns");
+    for (Object field : fields) theirs.put((Integer) Reflection.call(field, "fieldId"), field);
     for (SourceIndex.Column ours : index.columns()) {
-      String name = (String) theirs.get(Integer.valueOf(ours.id));
-      if (name != null) columns.put(name, ours);
+      Object field = theirs.get(Integer.valueOf(ours.id));
+      if (field != null) columns.put((String) Reflection.call(field, "name"), NestedField.byId(field), ours);
     }
     return columns;
   }

@@ -6,12 +6,16 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.types.AtomicType;
+import org.apache.spark.sql.types.DataType;
 
 /**
- * Which columns of a query are which of a table of ours: by what files call them, and only where both mean the same type.
+ * Which columns of a query are which of a table of ours: by what files call them, and what is in them, and only where both mean the same
+ * type.
  *
  * Every other column gets a name that the table does not have, so that no vote is asked for about it.
  */
@@ -21,6 +25,8 @@ public class SourceColumns {
   private final Map<ExprId, String> names = new HashMap<ExprId, String>();
   /** Our columns by the names that the leaf has for them. */
   private final Map<String, SourceIndex.Column> columns = new HashMap<String, SourceIndex.Column>();
+  /** What is in these columns of theirs. */
+  private final Map<String, NestedField> theirs = new HashMap<String, NestedField>();
   /** Why a column of the query has no votes, by its name. */
   private final Map<String, String> refusals = new HashMap<String, String>();
 
@@ -28,40 +34,69 @@ public class SourceColumns {
     for (Attribute column : ScalaLists.toJava(leaf.output())) names.put(column.exprId(), column.name());
   }
 
-  public void put(String theirs, SourceIndex.Column ours) { columns.put(theirs, ours); }
+  void put(String name, NestedField column, SourceIndex.Column ours) {
+    theirs.put(name, column);
+    columns.put(name, ours);
+  }
 
   public void refuse(String theirs, String why) { refusals.put(theirs, why); }
 
   public boolean isEmpty() { return columns.isEmpty(); }
 
-  private SourceIndex.Column of(AttributeReference column) {
-    SourceIndex.Column found = (SourceIndex.Column) columns.get(names.get(column.exprId()));
+  /** A column of a query as one of ours, with our names for all that is in it; null where the table does not have it. */
+  private AttributeReference of(AttributeReference column) {
+    String name = (String) names.get(column.exprId());
+    SourceIndex.Column ours = (SourceIndex.Column) columns.get(name);
     String metadata = column.metadata().json();
     boolean hidden = metadata.indexOf("\"__metadata_col\"") >= 0 || metadata.indexOf("\"__file_source_") >= 0;
-    return found != null && !hidden && found.type.equals(column.dataType().catalogString()) ? found : null;
+    DataType type = ours == null || hidden ? null : ours.field.inOurNames(column.dataType(), (NestedField) theirs.get(name));
+    if (type == null) return null;
+    return new AttributeReference(ours.name, type, column.nullable(), column.metadata(), column.exprId(), column.qualifier());
   }
 
   public static class Rename extends NodeRewrite<Expression> {
     private final SourceColumns columns;
+    /** Columns of which nothing is said. */
+    private final Map<Object, Boolean> without;
     boolean any;
 
-    public Rename(SourceColumns columns) { this.columns = columns; }
+    public Rename(SourceColumns columns, Map<Object, Boolean> without) {
+      this.columns = columns;
+      this.without = without;
+    }
 
     protected Object rewrite(Object node) {
       if (!(node instanceof AttributeReference)) return null;
-      SourceIndex.Column ours = columns.of((AttributeReference) node);
+      AttributeReference ours = without.containsKey(node) ? null : columns.of((AttributeReference) node);
       any |= ours != null;
-      String name = ours == null ? NOBODY : ours.name;
-      return name.equals(((AttributeReference) node).name()) ? null : ((AttributeReference) node).withName(name);
+      return ours != null ? ours : ((AttributeReference) node).withName(NOBODY);
     }
   }
 
   /** The condition in the table's names; null if nobody can vote on it. */
   public Expression translate(Expression condition) {
     if (!condition.deterministic() || SubqueryExpression.hasSubquery(condition)) return null;
-    Rename rename = new Rename(this);
+    Map<Object, Boolean> parts = new IdentityHashMap<Object, Boolean>();
+    findParts(condition, parts);
+    Rename rename = new Rename(this, parts);
     Expression renamed = (Expression) condition.transformUp(rename);
     return rename.any ? renamed : null;
+  }
+
+  /**
+   * Finds where a condition is on a struct, or a list of such, that is read in part, and not on a value in it: before 4.1 Spark takes a
+   * struct for NULL in files that lack the fields which it reads.
+   */
+  private void findParts(Expression term, Map<Object, Boolean> found) {
+    Expression root = term;
+    while (root instanceof GetStructField) root = (Expression) root.children().head();
+    if (root != term && root instanceof AttributeReference && term.dataType() instanceof AtomicType) return;
+    if (root instanceof AttributeReference) {
+      AttributeReference ours = of((AttributeReference) root);
+      SourceIndex.Column column = (SourceIndex.Column) columns.get(names.get(((AttributeReference) root).exprId()));
+      if (ours != null && !ours.dataType().catalogString().equals(column.field.toString())) found.put(root, Boolean.TRUE);
+    }
+    for (Expression part : ScalaLists.toJava(root.children())) findParts(part, found);
   }
 
   /** Puts the conditions that can be voted on into `asked`, in our names, and why not each other into `refused`; whether a question is worth it. */
@@ -84,7 +119,13 @@ public class SourceColumns {
       String why = (String) refusals.get(names.get(column.exprId()));
       if (why != null) return why;
       SourceIndex.Column ours = (SourceIndex.Column) columns.get(names.get(column.exprId()));
-      if (ours != null) return "column " + column.name() + " is " + column.dataType().catalogString() + " here, and " + ours.type + " in the index";
+      if (ours == null) continue;
+      Map<Object, Boolean> parts = new IdentityHashMap<Object, Boolean>();
+      findParts(condition, parts);
+      if (!parts.isEmpty()) return "it is on " + column.name() + " as a whole, of which a part is read";
+      String type = column.dataType().catalogString();
+      if (type.equals(ours.field.toString())) return "fields within " + column.name() + " have other names in files than in those that the index knows";
+      return "column " + column.name() + " is " + type + " here, and " + ours.field + " in the index";
     }
     return "the index has none of its columns";
   }

@@ -17,18 +17,18 @@ import org.apache.spark.sql.types.StructField;
  * knows, by path, size and, of a plain folder, time.
  */
 public class SourceIndex {
-  /** A column on which votes may be asked for: what it is called here and in files, its id there, and the text of its type. */
+  /** A column on which votes may be asked for: what it is called here and in files, its id there, and what is in it. */
   public static class Column {
     public final String name;
     public final String stored;
     public final int id;
-    public final String type;
+    final NestedField field;
 
-    Column(String name, String stored, int id, String type) {
-      this.name = name;
-      this.stored = stored;
+    Column(StructField field, StructField stored, int id) {
+      this.name = field.name();
+      this.stored = stored.name();
       this.id = id;
-      this.type = type;
+      this.field = NestedField.ours(field, stored);
     }
   }
 
@@ -50,8 +50,7 @@ public class SourceIndex {
     byTime = json.get("by_time").asBoolean();
     for (JsonNode column : json.get("columns")) {
       int position = snapshot.schema.fieldIndex(column.get("name").asText());
-      StructField ours = snapshot.schema.fields()[position];
-      columns.add(new Column(ours.name(), snapshot.storedSchema.fields()[position].name(), column.get("id").asInt(), ours.dataType().catalogString()));
+      columns.add(new Column(snapshot.schema.fields()[position], snapshot.storedSchema.fields()[position], column.get("id").asInt()));
     }
     Set<Integer> changed = new HashSet<Integer>();
     for (JsonNode block : json.get("changed")) changed.add(Integer.valueOf(block.asInt()));
