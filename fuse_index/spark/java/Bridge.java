@@ -135,6 +135,9 @@ public class Bridge {
     SourceIndexes indexes = new SourceIndexes(callbackKey);
     strategies.add(new IndexedScanStrategy((SparkSession) session, indexes));
     methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
+    List<Rule<LogicalPlan>> rules = new ArrayList<Rule<LogicalPlan>>(ScalaLists.toJava(methods.extraOptimizations()));
+    rules.add(new OuterKeysRule<LogicalPlan>(indexes));
+    methods.extraOptimizations_$eq(ScalaLists.toScala(rules));
     BroadcastKeysRule.install((SparkSession) session, indexes);
   }
 

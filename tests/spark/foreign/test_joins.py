@@ -51,3 +51,39 @@ def test_joins(ways: Ways, source: str, adaptive: str) -> None:
             told = ways.same(query.format(t=source))
             if most is not None:
                 assert all(use.left_out <= most for use in told), query
+
+
+KEEPING = [
+    ("SELECT f.k, t.id, t.n FROM few f LEFT JOIN {t} t ON t.a = f.k", FILES - 2),
+    (
+        "SELECT f.k, u.id FROM few f LEFT JOIN (SELECT id, a c FROM {t} WHERE n >= 0) u ON u.c = f.k AND u.id <> 5",
+        FILES - 2,
+    ),
+    ("SELECT f.k, t.id FROM {t} t RIGHT JOIN few f ON t.a = f.k AND t.id = f.i", FILES - 2),
+    ("SELECT k FROM few f WHERE EXISTS (SELECT 1 FROM {t} t WHERE t.a = f.k)", FILES - 2),
+    ("SELECT k FROM few f WHERE NOT EXISTS (SELECT 1 FROM {t} t WHERE t.a = f.k AND t.n > f.n)", FILES - 2),
+    ("SELECT k FROM few f WHERE k NOT IN (SELECT a FROM {t} t)", None),
+    ("SELECT f.k, t.id, u.id FROM few f LEFT JOIN {t} t ON t.a = f.k LEFT JOIN {t} u ON u.a = f.k", None),
+    ("SELECT f.k, t.id FROM few f LEFT JOIN {t} t ON t.a <=> f.k", None),
+    ("SELECT f.k, t.id FROM few f FULL JOIN {t} t ON t.a = f.k", None),
+    ("SELECT f.k, r > 2 r, t.id FROM (SELECT k, rand() r FROM few) f LEFT JOIN {t} t ON a = k", 0),
+    ("SELECT f.k, t.id FROM (SELECT k FROM few ORDER BY k LIMIT 2) f LEFT JOIN {t} t ON t.a = f.k", 0),
+    ("SELECT f.a, t.id FROM (SELECT a FROM {t} WHERE id < 5) f LEFT JOIN {t} t ON t.a = f.a", None),
+]
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_joins_that_keep_all_rows_of_their_small_side(ways: Ways, source: str, adaptive: str) -> None:
+    settings = {
+        "spark.sql.adaptive.enabled": adaptive,
+        "spark.sql.autoBroadcastJoinThreshold": "3000",  # below the size of the folder
+        "spark.fuse.index.subquery.minScanBytes": "1",
+    }
+    with conf(ways.spark, **settings):
+        for query, least in KEEPING:
+            told = ways.same(query.format(t=source))
+            if least is not None and adaptive == "true":
+                assert told, query
+                assert all(use.left_out >= least for use in told) if least else not any(use.left_out for use in told), (
+                    query
+                )

@@ -80,7 +80,7 @@ public class BroadcastKeysRule<P extends TreeNode<?>> extends SafeRule<P> {
     private LogicalPlan overLeaf(LogicalPlan leaf, Filter filter, Expression key, BroadcastSide other, int number) {
       List<Expression> conditions = filter == null ? new ArrayList<Expression>() : Trees.conjuncts(filter.condition());
       for (Expression condition : conditions) if (isMembership(condition, key)) return null;
-      if (!mayHelp(Connector.of(leaf), key)) return null;
+      if (!indexes.mayPruneByKeys(leaf, key)) return null;
       Set<Object> values = other.values(number, Protocol.MAX_KEYS);
       if (values == null) return null;
       conditions.add(new InSet(key, CollectionConverters.asScala(values).toSet()));
@@ -90,17 +90,6 @@ public class BroadcastKeysRule<P extends TreeNode<?>> extends SafeRule<P> {
     /** Spark asks rules again and again. */
     private static boolean isMembership(Expression condition, Expression key) {
       return condition instanceof InSet && ((InSet) condition).child().semanticEquals(key);
-    }
-
-    private boolean mayHelp(Connector connector, Expression key) {
-      SourceIndex index = connector == null || connector.isSwitchedOff() ? null : indexes.find(connector);
-      if (index == null) return false;
-      try {
-        Expression ours = connector.columns(index).translate(key);
-        return ours != null && index.snapshot.mayPruneByKeys(ours);
-      } catch (ReflectiveOperationException otherVersion) {
-        return false;
-      }
     }
   }
 

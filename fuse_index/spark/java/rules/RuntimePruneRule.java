@@ -13,14 +13,10 @@ import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
-import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.immutable.Seq;
@@ -33,10 +29,6 @@ import scala.collection.immutable.Seq;
  * side that is small enough to be broadcast will do. What is added takes rows away that the join or the comparison would.
  */
 public class RuntimePruneRule<P extends TreeNode<?>> extends SafeRule<P> {
-  /** A plan is run once more, for a scan alone, only if the scan reads at least so many bytes: a job costs some tenths of a second. */
-  private static final String LEAST_BYTES = "spark.fuse.index.subquery.minScanBytes";
-  private static final String DEFAULT_LEAST_BYTES = "67108864";
-
   public static class PruneJoins extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) { return node instanceof Join ? pruneSides((Join) node) : null; }
   }
@@ -172,29 +164,12 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends SafeRule<P> {
   private static LogicalPlan pruneByValue(Filter filter, Expression column, Expression value) {
     if (!(column instanceof Attribute) || !(value instanceof ScalarSubquery)) return null;
     ScalarSubquery subquery = (ScalarSubquery) value;
-    if (subquery.isCorrelated() || !isWorthRunningTwice(subquery.plan(), filter.child())) return null;
+    if (subquery.isCorrelated() || !SecondRun.isWorthIt(subquery.plan(), filter.child())) return null;
     return pruneScan(filter, column, subquery.plan(), ScalaLists.<Expression>of((Expression) subquery.plan().output().head()), 0);
   }
 
   /** Spark tells a scan what a plan that runs for it alone finds only where that is of a column. */
   private static boolean mayRunTwice(Expression key, LogicalPlan values, LogicalPlan scan) {
-    return key instanceof Attribute && isWorthRunningTwice(values, scan);
-  }
-
-  /** A plan that runs once more, for a scan alone, must read less than that may spare: a join above it may seem far larger. */
-  private static boolean isWorthRunningTwice(LogicalPlan subquery, LogicalPlan scan) {
-    if (!isRepeatable(subquery)) return false;
-    scala.math.BigInt least = scala.math.BigInt.apply(SQLConf.get().getConfString(LEAST_BYTES, DEFAULT_LEAST_BYTES));
-    if (scan.stats().sizeInBytes().compare(least) < 0) return false;
-    scala.math.BigInt read = scala.math.BigInt.apply(0);
-    for (LogicalPlan leaf : ScalaLists.toJava(subquery.collectLeaves())) read = read.$plus(leaf.stats().sizeInBytes());
-    return read.$times(scala.math.BigInt.apply(2)).compare(scan.stats().sizeInBytes()) < 0;
-  }
-
-  /** Whether a plan has the same rows when it runs once more: not where they are random, or any of them will do. */
-  private static boolean isRepeatable(LogicalPlan plan) {
-    if (!Trees.isDeterministic(plan) || plan instanceof LocalLimit || plan instanceof GlobalLimit || plan instanceof Offset || plan instanceof Sample) return false;
-    for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (!isRepeatable(child)) return false;
-    return true;
+    return key instanceof Attribute && SecondRun.isWorthIt(values, scan);
   }
 }

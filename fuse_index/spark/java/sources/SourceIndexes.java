@@ -6,6 +6,8 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
 import org.apache.spark.network.util.JavaUtils;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.internal.SQLConf;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -53,6 +55,19 @@ public class SourceIndexes {
       if (found != null) return found;
     }
     return null;
+  }
+
+  /** Whether the index of the source that a leaf reads may leave out files by keys that a join compares with `key`. */
+  public boolean mayPruneByKeys(LogicalPlan leaf, Expression key) {
+    Connector connector = Connector.of(leaf);
+    SourceIndex index = connector == null || connector.isSwitchedOff() ? null : find(connector);
+    if (index == null) return false;
+    try {
+      Expression ours = connector.columns(index).translate(key);
+      return ours != null && index.snapshot.mayPruneByKeys(ours);
+    } catch (ReflectiveOperationException otherVersion) {
+      return false;
+    }
   }
 
   private synchronized SourceIndex find(String format, String location) {
