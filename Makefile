@@ -203,7 +203,7 @@ $(VENV_OLDEST)/.dev: pyproject.toml constraints.txt | java python
 
 # By the Ivy that Spark has among its jars.
 $(LAKES)/.fetched: tests/lakes/ivy.xml | $(VENV_OLDEST)/.dev
-	@echo "Fetching the connectors of Delta and Iceberg into $(@D) (once; 60 MB)"
+	@echo "Fetching the connectors of Delta and Iceberg into $(@D) (once; 70 MB)"
 	@rm -rf $(@D) && mkdir $(@D)
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
 	"$(JAVA)" -cp "$$(echo $(VENV_OLDEST)/lib/python*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main -ivy $< \
