@@ -105,11 +105,6 @@ def test_names_of_fields_that_were_exchanged(ways: Ways, name: str) -> None:
     spark = ways.spark
     if not is_mapped(name, spark):
         return
-    before = "VERSION AS OF " + str(
-        spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at DESC").collect()[0][0]
-        if name.startswith("ice.")
-        else spark.sql(f"DESCRIBE HISTORY {name}").collect()[0].version
-    )
     for old, new in (
         ("s.x", "c"),
         ("s.y", "x"),
@@ -127,13 +122,15 @@ def test_names_of_fields_that_were_exchanged(ways: Ways, name: str) -> None:
     assert few_read(ways.same(f"SELECT * FROM {name} WHERE s.u.w = {z_of(111)}"))
     ways.same(f"SELECT * FROM {name} WHERE s.u.z = {z_of(111)}")
     ways.same(f"SELECT * FROM {name} WHERE s.x = '{x_of(200)}'")
-    earlier = ways.same(f"SELECT id FROM {name} {before} WHERE s.x = '{x_of(200)}' AND s.t.z = {z_of(200)}")
-    assert earlier == [] or few_read(earlier)
+    if name.startswith("delta."):  # Iceberg binds conditions of an older snapshot to the names of today, and fails
+        earlier = f"SELECT id FROM {name} VERSION AS OF {FILES} WHERE s.x = '{x_of(200)}' AND s.t.z = {z_of(200)}"
+        assert few_read(ways.same(earlier))
+        assert len(ways.with_votes(earlier)[0]) == 1
 
     spark.sql(f"ALTER TABLE {name} DROP COLUMN s.y")
     spark.sql(f"ALTER TABLE {name} ADD COLUMN s.y STRING")
     assert spark.sql(f"SELECT * FROM {name} WHERE s.y = '{x_of(200)}'").collect() == []
-    assert only(ways.same(f"SELECT id, s.y FROM {name} WHERE s.y IS NULL")).left_out == 0
+    assert ways.same(f"SELECT id, s.y FROM {name} WHERE s.y IS NULL") == []  # nobody votes on a field that is new
     ways.same(f"SELECT id FROM {name} WHERE s.y = '{x_of(200)}' OR s.u.w = 9")
     assert only(ways.same(f"SELECT id FROM {name} WHERE s.x = '{y_of(200)}'")).left_out >= FILES - 2
     with conf(spark, spark_sql_caseSensitive="false"):

@@ -66,8 +66,8 @@ KEEPING = [
     ("SELECT f.k, t.id, u.id FROM few f LEFT JOIN {t} t ON t.a = f.k LEFT JOIN {t} u ON u.a = f.k", None),
     ("SELECT f.k, t.id FROM few f LEFT JOIN {t} t ON t.a <=> f.k", None),
     ("SELECT f.k, t.id FROM few f FULL JOIN {t} t ON t.a = f.k", None),
-    ("SELECT f.k, r > 2 r, t.id FROM (SELECT k, rand() r FROM few) f LEFT JOIN {t} t ON a = k", 0),
-    ("SELECT f.k, t.id FROM (SELECT k FROM few ORDER BY k LIMIT 2) f LEFT JOIN {t} t ON t.a = f.k", 0),
+    ("SELECT k, r > 2, t.id FROM (SELECT CAST(id AS STRING) k, rand() r FROM range(3)) LEFT JOIN {t} t ON a = k", 0),
+    ("SELECT f.k, t.id FROM (SELECT CAST(id AS STRING) k FROM range(9) LIMIT 9) f LEFT JOIN {t} t ON t.a = f.k", 0),
     ("SELECT f.a, t.id FROM (SELECT a FROM {t} WHERE id < 5) f LEFT JOIN {t} t ON t.a = f.a", None),
 ]
 
