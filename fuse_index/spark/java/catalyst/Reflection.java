@@ -21,6 +21,20 @@ public class Reflection {
     return method.invoke(object, new Object[0]);
   }
 
+  /** What the first of these methods that there is gives: releases call one thing by several names. */
+  public static Object callFirst(Object object, String[] names) throws ReflectiveOperationException {
+    Map<String, Object> members = members(object.getClass());
+    for (int i = 0; i < names.length - 1; i++) {
+      if (members.containsKey("without " + names[i])) continue;
+      try {
+        return call(object, names[i]);
+      } catch (NoSuchMethodException otherRelease) {
+        members.put("without " + names[i], Boolean.TRUE);
+      }
+    }
+    return call(object, names[names.length - 1]);
+  }
+
   /** A method of a class, of one above it, or of an interface. */
   public static Method method(Class<?> type, String name, Class<?>[] parameters) throws NoSuchMethodException {
     Method found = find(type.getMethods(), name, parameters);

@@ -21,6 +21,8 @@ public class IcebergConnector extends Connector {
   private static final String TABLE = "org.apache.iceberg.spark.source.SparkTable";
   private static final String PARTITION = "org.apache.iceberg.spark.source.SparkInputPartition";
   private static final String GROUP = "org.apache.iceberg.BaseScanTaskGroup";
+  /** What a scan calls the columns that it reads: from Spark 4.1 on, and before. */
+  private static final String[] READ_SCHEMA = {"projection", "expectedSchema"};
 
   private final DataSourceV2ScanRelation relation;
 
@@ -55,7 +57,7 @@ public class IcebergConnector extends Connector {
   public SourceColumns columns(SourceIndex index) throws ReflectiveOperationException {
     Map<Integer, Object> theirs = new HashMap<Integer, Object>();
     SourceColumns columns = new SourceColumns(leaf);
-    List<?> fields = (List<?>) Reflection.call(Reflection.call(relation.scan(), "expectedSchema"), "columns");
+    List<?> fields = (List<?>) Reflection.call(Reflection.callFirst(relation.scan(), READ_SCHEMA), "columns");
     for (Object field : fields) theirs.put((Integer) Reflection.call(field, "fieldId"), field);
     for (SourceIndex.Column ours : index.columns()) {
       Object field = theirs.get(Integer.valueOf(ours.id));

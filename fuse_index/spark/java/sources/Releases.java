@@ -15,8 +15,8 @@ public class Releases {
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
   private static final AtomicBoolean TOLD = new AtomicBoolean();
   private static final String[][] TESTED = {
-      {"parquet", "4.0.1", "4.3.0"},
-      {"delta", "4.3.1"},
+      {"parquet", "4.0.1", "4.1.4", "4.3.0"},
+      {"delta", "4.3.1", "4.4.0"},
       {"iceberg", "1.11.0"},
   };
 

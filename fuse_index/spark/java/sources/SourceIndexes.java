@@ -21,7 +21,7 @@ public class SourceIndexes {
   /** So long nobody asks whether a source has an index, or a newer one, by now. */
   private static final String MAX_AGE = "spark.fuse.index.transparent.maxAge";
   private static final String DEFAULT_MAX_AGE = "10s";
-  /** Known files of all sources together, beyond which those that were not asked about for longest are forgotten: 200 bytes each. */
+  /** Known files of all sources together, beyond which those that were not asked about for longest are forgotten: some 370 bytes each. */
   private static final int MAX_FILES = 1000000;
   private static final int MAX_TOLD = 1000;
 
