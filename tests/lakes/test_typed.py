@@ -34,6 +34,6 @@ def test_conditions_on_columns_of_many_types(ways: Ways, spark: SparkSession, ho
     told = same_on_typed_conditions(ways, name, 4, effort(20))
 
     assert (
-        sum(use.left_out for use in told) > effort(20) // 5
+        sum(use.left_out for use in told) > effort(20) // 10
     )  # of the files that their own statistics did not leave out
     assert not any(use.unknown or use.problem for use in told)
