@@ -16,6 +16,9 @@ SCALE, FILE_ROWS = 0.005, 4_000
 ALWAYS = {"q03": "delta", "q12": "parquet", "q18": "iceberg"}
 """Queries that each run of the tests asks, of one format; all of all are asked by EFFORT."""
 
+EMPTY = ("q20",)
+"""Queries that have no rows at this scale."""
+
 CASES = [
     pytest.param(format_, name, marks=[] if ALWAYS.get(name) == format_ else [pytest.mark.thorough])
     for format_ in PLACES
@@ -55,4 +58,5 @@ def test_a_query_has_the_rows_that_it_has_without_indexes(
             assert asked == "true" or told == []
             assert not any(use.problem or use.unknown for use in told)
 
-    assert rows["true"] == rows["false"] != []
+    assert rows["true"] == rows["false"]
+    assert rows["true"] or name in EMPTY
