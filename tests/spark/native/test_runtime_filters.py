@@ -276,7 +276,7 @@ def test_adaptive_execution_asks_once_about_keys(tables: SparkSession, monkeypat
 
 
 def test_of_a_chain_of_joins_scans_wait_for_few_others(tables: SparkSession) -> None:
-    """Spark has each table wait for the join of all before it, and these within that: of ten, one was planned 1,024 times."""
+    """Spark has each table wait for the join of all before it, and these within that: twice the plan with each join."""
     joins = " ".join(f"JOIN {{big}} t{n} ON t{n - 1}.number = t{n}.k" for n in range(1, 11))
     found = compare(tables, f"SELECT t0.id, t10.id FROM {{big}} t0 {joins} WHERE t0.id IN (3, 4)")
     assert found._jdf.queryExecution().optimizedPlan().toString().count("RelationV2") < 60
