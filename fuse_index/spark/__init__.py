@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fuse_index.spark.jobs.write import build_index, write
     from fuse_index.spark.lakes.index import index
     from fuse_index.spark.lakes.use import use
-    from fuse_index.spark.server.address import Endpoints
+    from fuse_index.spark.server.address import Certificate, Endpoints
     from fuse_index.spark.server.serve import Server, serve
     from fuse_index.spark.server.session_hook import install_in_new_sessions
     from fuse_index.spark.session import FallbackWarning, read, search
@@ -36,6 +36,7 @@ else:
 
 
 __all__ = [
+    "Certificate",
     "Endpoints",
     "Explanations",
     "FallbackWarning",

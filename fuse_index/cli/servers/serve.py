@@ -46,7 +46,14 @@ def _serve(
         str, typer.Option(help="Where to listen; by default only programs of this machine reach it.")
     ] = "127.0.0.1",
     token_file: Annotated[
-        Path | None, typer.Option(help="A file with the token that clients of Spark Connect must present.")
+        Path | None,
+        typer.Option(help="A file with the token that clients must present; those of JDBC, as their password."),
+    ] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="A file with a certificate (PEM), by which the servers speak TLS.")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="A file with the private key of the certificate (PEM, without a password).")
     ] = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Let whoever reaches the address run any code here, without a token.")
@@ -69,12 +76,15 @@ def _serve(
     require_spark("serve")
     from fuse_index import spark as fuse_spark
     from fuse_index.spark.installation import check_catalog_name, start_spark
-    from fuse_index.spark.server.address import Address
+    from fuse_index.spark.server.address import Address, Certificate
     from fuse_index.spark.server.health import HealthServer
     from fuse_index.spark.server.statement_log import log_statements as log
 
     token = None if token_file is None else _read_token(token_file)
-    endpoints = fuse_spark.Endpoints(connect, jdbc, address, token, insecure)
+    if (tls_certificate is None) != (tls_key is None):
+        raise typer.BadParameter("a certificate and its key come together", param_hint="--tls-certificate, --tls-key")
+    certificate = Certificate(tls_certificate, tls_key) if tls_certificate and tls_key else None
+    endpoints = fuse_spark.Endpoints(connect, jdbc, address, token, insecure, certificate)
     endpoints.check_reach()
     named = _warehouses(warehouse, catalogs or [])
     for name in named:
@@ -109,8 +119,10 @@ def _stop_signals() -> Event:
 
 
 def _print_what_is_served(server: Server, named: Mapping[str, str], token_file: Path | None) -> None:
-    token = "" if token_file is None else f"/;token=(what is in {token_file})"
-    output.print_text(f"Spark Connect  {server.connect}{token}")
+    connect = f"{server.connect}"
+    if token_file is not None:
+        connect += f"{';' if '/;' in connect else '/;'}token=(what is in {token_file})"
+    output.print_text(f"Spark Connect  {connect}")
     output.print_text(f"JDBC           {server.jdbc or 'not served: give --jdbc PORT'}")
     catalogs = ", ".join(f"{name} = {place}" for name, place in named.items())
     output.print_text(f"catalogues     {catalogs or 'fuse, of tables by their places: give --warehouse for names'}")

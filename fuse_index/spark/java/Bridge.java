@@ -14,6 +14,7 @@ import fuse_index.spark.java.server.*;
 import fuse_index.spark.java.statements.*;
 import fuse_index.spark.java.write.*;
 import java.io.IOException;
+import java.security.GeneralSecurityException;
 import java.util.*;
 import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.Row;
@@ -69,6 +70,10 @@ public class Bridge {
   public SparkSession served(String id) { return ServedSessions.find(id); }
 
   public String takeEnded() { return ServedSessions.takeEnded(); }
+
+  public void keyStore(String chain, String privateKey, String place, String password) throws GeneralSecurityException, IOException {
+    KeyStores.write(chain, privateKey, place, password);
+  }
 
   /** A DataFrame over one of our tables. `description` and `listing` are what TableSnapshot wants. */
   public Dataset<Row> dataset(Object session, String description, byte[] listing) throws IOException {

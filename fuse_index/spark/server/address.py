@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import ipaddress
 import socket
+import ssl
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from fuse_index.errors import InputError
 
@@ -53,13 +55,32 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class Certificate:
+    """Files in PEM's format: a certificate, with those that vouch for it, and its private key."""
+
+    chain: str | Path
+    private_key: str | Path
+
+    def check(self) -> None:
+        """Raise InputError where they cannot be read, or are not of each other."""
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.chain, self.private_key, password="")
+        except (OSError, ValueError) as problem:  # ssl.SSLError is the former
+            raise InputError(
+                f"the certificate {self.chain} and the key {self.private_key} are of no use: {problem}; give files in "
+                f"PEM's format, the key without a password"
+            ) from problem
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoints:
     """What is served where, and who may come.
 
     ``connect``: the port for Spark Connect, 0 for any that is free, None for none. ``jdbc``: the port for JDBC, by the
     protocol of HiveServer2. ``address``: by default only programs of this machine reach it. ``token``: what clients of
-    Spark Connect must present. ``insecure``: whether others may reach the address without a token: they may do all that
-    this process may, and run code here.
+    Spark Connect must present, and those of JDBC, as the password of any user. ``insecure``: whether others may reach
+    the address without a token: they may do all that this process may, and run code here. ``certificate``: by it both
+    speak TLS.
     """
 
     connect: int | None = 15002
@@ -67,6 +88,7 @@ class Endpoints:
     address: str = "127.0.0.1"
     token: str | None = None
     insecure: bool = False
+    certificate: Certificate | None = None
 
     def check_reach(self) -> None:
         """Raise InputError where nobody is served, or others than are meant to come."""
@@ -74,15 +96,12 @@ class Endpoints:
             raise InputError("connect=None and jdbc=None serve nobody: give a port")
         if self.token is not None and not self.token.strip():
             raise InputError("the token is empty: give one of 16 letters or more, that nobody guesses")
-        if self.insecure or Address(self.address, 0).is_local:
-            return
-        why = f"address={self.address!r} is reached by others, who may run any code in this process"
-        if self.token is None:
-            raise InputError(f"{why}: give a token, or say insecure=True where something else keeps strangers out")
-        if self.jdbc is not None:
+        if self.certificate is not None:
+            self.certificate.check()
+        if self.token is None and not self.insecure and not Address(self.address, 0).is_local:
             raise InputError(
-                f"{why}, and JDBC asks for no token: leave jdbc out, or say insecure=True where something else keeps "
-                f"strangers out"
+                f"address={self.address!r} is reached by others, who may run any code in this process: give a token, "
+                f"or say insecure=True where something else keeps strangers out"
             )
 
     def check_free(self) -> None:

@@ -91,7 +91,7 @@ def serve(
         spark: A classic session; clients get sessions of their own, with its settings and its rights.
         warehouse: A path or URL of a warehouse, whose catalogue is ``fuse``; without one, tables are named by their
             places.
-        endpoints: Ports, address and token; by default Spark Connect at port 15002 of this machine alone.
+        endpoints: Ports, address, token and certificate; by default Spark Connect at port 15002 of this machine alone.
         catalogs: Warehouses by the names of their catalogues.
         options: Of the object store.
         host: The index kinds and functions to use; by default those that are installed.
@@ -100,7 +100,8 @@ def serve(
         The running servers; ``stop`` ends them.
 
     Raises:
-        InputError: A port that is taken, a Spark without these servers, or an address that would let strangers in.
+        InputError: A port that is taken, a Spark without these servers, a certificate without its key, or an address
+            that would let strangers in.
         NotFound: There is no warehouse.
         StorageError: The store fails.
 
@@ -112,11 +113,11 @@ def serve(
     wanted.check_reach()
     wanted.check_free()
     hook = install_in_new_sessions(spark, warehouse, catalogs=catalogs, options=options, host=host)
-    thrift = None if wanted.jdbc is None else ThriftServer(spark, Address(wanted.address, wanted.jdbc))
+    thrift = None if wanted.jdbc is None else ThriftServer(spark, Address(wanted.address, wanted.jdbc), wanted)
     try:
         connect = None
         if wanted.connect is not None:
-            connect = ConnectServer(spark, Address(wanted.address, wanted.connect), wanted.token)
+            connect = ConnectServer(spark, Address(wanted.address, wanted.connect), wanted)
     except InputError:
         if thrift is not None:
             thrift.stop()

@@ -4,7 +4,9 @@ Arguments: the server, a step, and what that needs. Prints, as JSON, what came o
 """
 
 import importlib.util
+import itertools
 import json
+import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -109,6 +111,13 @@ def command(spark: SparkSession, statement: str) -> str:
     return "done"
 
 
+def insert_forever(spark: SparkSession, first: str) -> None:
+    """Prints the number of each row once the server has said that it is in."""
+    for number in itertools.count(int(first)):
+        spark.sql(f"INSERT INTO lake.served.k VALUES ({number}, 'n{number}')")
+        print(number, flush=True)
+
+
 def cancelled(spark: SparkSession, way: str) -> list[Any]:
     """A statement that was interrupted while it ran, by its tag or with all others, and what the session does then."""
     slow = "INSERT INTO lake.served.slow SELECT id, java_method('java.lang.Thread', 'sleep', 20000L) FROM range(8)"
@@ -164,19 +173,28 @@ def late(spark: SparkSession, _: str) -> list[Any]:
     return [told, rows(spark.sql("SHOW NAMESPACES IN lake"))]
 
 
-def files(spark: SparkSession, folder: str) -> list[str]:
-    """What differs from files of statements that are followed here."""
+def files(_: SparkSession, argument: str) -> list[str]:
+    """What differs from files of statements, each followed in a session of its own and in an empty warehouse."""
     module = importlib.util.spec_from_file_location("slt", CATALOG / "slt.py")
     assert module is not None
     assert module.loader is not None
     slt = importlib.util.module_from_spec(module)
     sys.modules["slt"] = slt  # dataclasses look their module up
     module.loader.exec_module(slt)
-    differences = []
-    for name in ("namespaces", "indexes", "hot"):
-        differences += slt.follow(spark, CATALOG / f"{name}.slt", Path(folder))
-        spark.sql("USE spark_catalog")
-        spark.sql("DROP NAMESPACE IF EXISTS fuse.db CASCADE")
+    asked = json.loads(argument)
+    folder, differences = Path(asked["folder"]), []
+    kept = set(folder.iterdir())
+    for name in asked["names"]:
+        shutil.copytree(folder / "made" / "filled", folder / "filled")
+        spark = new_session()
+        differences += slt.follow(spark, CATALOG / f"{name}.slt", folder)
+        for (table,) in spark.sql("SHOW TABLES IN fuse").select("tableName").collect():
+            spark.sql(f"DROP TABLE fuse.`{table}`")
+        for (namespace,) in spark.sql("SHOW NAMESPACES IN fuse").collect():
+            spark.sql(f"DROP NAMESPACE fuse.`{namespace}` CASCADE")
+        spark.stop()
+        for made in set(folder.iterdir()) - kept:
+            shutil.rmtree(made)
     return differences
 
 

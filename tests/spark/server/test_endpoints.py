@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ from fuse_index.cli.program import main
 from fuse_index.spark import Endpoints
 from fuse_index.spark.server.address import Address
 from fuse_index.spark.server.health import HealthServer
-from tests.spark.servers import free_port
+from tests.spark.servers import SPARK_HOME, environment, free_port
 
 pytestmark = pytest.mark.any_spark
 
@@ -62,6 +64,7 @@ def test_a_warehouse_that_is_none_is_named(capsys, tmp_path):
         (["--address", "0.0.0.0"], "is reached by others, who may run any code in this process: give a token, or"),
         (["--address", "nowhere.invalid", "--insecure"], "nothing can listen at 'nowhere.invalid', port"),
         (["--token-file", "/nowhere/token"], "--token-file /nowhere/token: "),
+        (["--tls-certificate", "/nowhere/c", "--tls-key", "/nowhere/k"], "the certificate /nowhere/c and the key"),
         (["--master", "nothing"], "no Spark at 'nothing': give one such as local[4]"),
     ],
 )
@@ -73,12 +76,43 @@ def test_a_catalogue_cannot_have_a_name_of_spark_s(capsys, warehouse):
     assert "catalog='spark_catalog'" in refusal(capsys, "--catalog", f"spark_catalog={warehouse}")
 
 
+def test_a_spark_that_is_too_old_is_named(capsys, tmp_path, monkeypatch):
+    installed = tmp_path / "pyspark-3.5.7.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: pyspark\nVersion: 3.5.7\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert refusal(capsys) == (
+        "error: serve needs PySpark 4.0.1 or later, and this is 3.5.7: pip install 'pyspark>=4.0.1' 'pandas<3'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("jar", "options"), [("spark-connect", []), ("spark-hive-thriftserver", ["--jdbc", str(free_port())])]
+)
+def test_a_spark_without_the_jar_of_a_server_is_told_by_its_name(tmp_path, warehouse, jar, options):
+    home = tmp_path / "spark"
+    (home / "jars").mkdir(parents=True)
+    for place in SPARK_HOME.iterdir():
+        if place.name != "jars":
+            (home / place.name).symlink_to(place)
+    for place in (SPARK_HOME / "jars").iterdir():
+        if not place.name.startswith(f"{jar}_"):
+            (home / "jars" / place.name).symlink_to(place)
+    command = [sys.executable, "-c", "from fuse_index.cli.program import main; main()", "serve", "--connect", "0"]
+    command += ["--warehouse", warehouse, "--master", "local[1]", *options]
+    told = environment() | {"SPARK_HOME": str(home)}
+    done = subprocess.run(command, capture_output=True, text=True, env=told, timeout=100, check=False)
+
+    assert done.returncode == 1
+    assert f"error: this Spark has no {jar} among its jars: take the PySpark" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("endpoints", "words"),
     [
         (Endpoints(connect=None), "serve nobody"),
         (Endpoints(token="  "), "the token is empty"),
-        (Endpoints(address="10.0.0.1", jdbc=10000, token="secret"), "JDBC asks for no token"),
     ],
 )
 def test_endpoints_that_serve_nobody_or_strangers_are_refused(endpoints, words):
@@ -93,6 +127,7 @@ def test_endpoints_that_serve_nobody_or_strangers_are_refused(endpoints, words):
         Endpoints(address="::1"),
         Endpoints(address="0.0.0.0", insecure=True),
         Endpoints(address="10.0.0.1", token="s"),
+        Endpoints(address="10.0.0.1", jdbc=10000, token="s"),
     ],
 )
 def test_endpoints_that_let_in_who_is_meant_to_come_are_taken(endpoints):

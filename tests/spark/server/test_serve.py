@@ -6,66 +6,20 @@ import re
 import signal
 import subprocess
 import sys
-import sysconfig
-import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fuse_index as fuse
+from tests.effort import effort
 from tests.spark import servers
-from tests.spark.catalog.slt import make_filled_table
+from tests.spark.catalog import slt
+from tests.spark.server.served import SLEEP, TOKEN, Served, start
 
-TOKEN = "a token that nobody guesses"
-CLIENT = servers.PROGRAMS / "connect_sql.py"
-SLEEP = "java_method('java.lang.Thread', 'sleep', {}L)"
-
-
-@dataclass
-class Served:
-    running: subprocess.Popen[bytes]
-    log: Path
-    lake: Path
-    connect: str
-    jdbc: str
-    health: int
-
-    def check(self) -> dict[str, Any]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/", timeout=20) as answer:
-            return dict(json.load(answer))
-
-    def client(self, step: str, argument: str = "", server: str | None = None) -> subprocess.Popen[str]:
-        """A Python that reads no .pth file, so that it finds PySpark and not us."""
-        environment = servers.environment() | {"PYTHONPATH": sysconfig.get_path("purelib")}
-        command = [sys.executable, "-S", str(CLIENT), server or self.connect, step, argument]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-
-    def told(self, step: str, argument: str = "", server: str | None = None) -> Any:
-        with self.client(step, argument, server) as client:
-            output, errors = client.communicate(timeout=100)
-        assert client.returncode == 0, f"{output[-2000:]}\n{errors[-4000:]}\n{self.log.read_text()[-3000:]}"
-        return json.loads(output.splitlines()[-1])
-
-
-def start(folder: Path, *options: str) -> Iterator[Served]:
-    warehouse = folder / "warehouse"
-    for each in (warehouse, folder / "lake"):
-        fuse.catalog(each, create=True)
-    (folder / "token").write_text(TOKEN)
-    connect, jdbc, health = (servers.free_port() for _ in range(3))
-    command = [sys.executable, "-c", "from fuse_index.cli.program import main; main()", "serve"]
-    command += ["--warehouse", str(warehouse), "--catalog", f"lake={folder / 'lake'}", "--master", "local[2]"]
-    command += ["--connect", str(connect), "--health", str(health), "--token-file", str(folder / "token")]
-    command += ["--conf", "spark.sql.shuffle.partitions=2", "--log-statements"]
-    command += [part.format(jdbc=jdbc) for part in options]
-    log = folder / "serve.log"
-    with servers.process(command, log) as running:
-        servers.said(running, log, "catalogues .*")
-        url = f"sc://localhost:{connect}/;token={TOKEN}"
-        yield Served(running, log, folder / "lake", url, f"jdbc:hive2://127.0.0.1:{jdbc}", health)
+FILES = sorted(path.stem for path in (Path(slt.__file__).parent).glob("*.slt"))
+FEW_FILES = ["hot", "indexes", "namespaces"]
 
 
 @pytest.fixture(scope="module")
@@ -112,10 +66,12 @@ def test_a_client_s_own_functions_and_files_work_beside_ours(served, statements,
 
 
 @pytest.mark.any_spark
-def test_files_of_statements_give_the_same_through_connect(served, tmp_path):
-    make_filled_table(tmp_path)
+def test_files_of_statements_give_the_same_through_connect(served):
+    folder, names = served.lake.parent, FILES if effort(1) > 1 else FEW_FILES
+    slt.make_filled_table(folder / "made")
 
-    assert served.told("files", str(tmp_path)) == []
+    told = served.told("files", json.dumps({"folder": str(folder), "names": names}), seconds=100 + 30 * len(names))
+    assert not told, "\n\n".join(told)
 
 
 def test_a_session_that_is_not_made_ready_fails_its_statement_and_the_next_one_tries_again(served, statements):
@@ -173,6 +129,7 @@ def test_our_own_client_reads_natively_on_the_server_and_says_nothing(served, st
 
 def test_jdbc_has_the_same(served, statements):
     beeline = [str(servers.SPARK_HOME / "bin" / "beeline"), "-u", served.jdbc, "--outputformat=csv2", "--silent=true"]
+    beeline += ["-n", "ann", "-p", TOKEN]
     texts = (
         "CREATE TABLE lake.served.j (id BIGINT, name STRING)",
         "INSERT INTO lake.served.j VALUES (1, 'a'), (2, 'b')",

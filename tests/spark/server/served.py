@@ -1,0 +1,62 @@
+"""A ``fuse-index serve`` of its own process, and clients that lack our package."""
+
+import json
+import subprocess
+import sys
+import sysconfig
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fuse_index as fuse
+from tests.spark import servers
+
+TOKEN = "a-token-that-nobody-guesses"
+CLIENT = servers.PROGRAMS / "connect_sql.py"
+SLEEP = "java_method('java.lang.Thread', 'sleep', {}L)"
+
+
+@dataclass
+class Served:
+    running: subprocess.Popen[bytes]
+    log: Path
+    lake: Path
+    connect: str
+    jdbc: str
+    health: int
+
+    def check(self) -> dict[str, Any]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/", timeout=20) as answer:
+            return dict(json.load(answer))
+
+    def client(self, step: str, argument: str = "", server: str | None = None) -> subprocess.Popen[str]:
+        """A Python that reads no .pth file, so that it finds PySpark and not us."""
+        environment = servers.environment() | {"PYTHONPATH": sysconfig.get_path("purelib")}
+        command = [sys.executable, "-S", str(CLIENT), server or self.connect, step, argument]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+    def told(self, step: str, argument: str = "", server: str | None = None, seconds: float = 100) -> Any:
+        with self.client(step, argument, server) as client:
+            output, errors = client.communicate(timeout=seconds)
+        assert client.returncode == 0, f"{output[-2000:]}\n{errors[-4000:]}\n{self.log.read_text()[-3000:]}"
+        return json.loads(output.splitlines()[-1])
+
+
+def start(folder: Path, *options: str) -> Iterator[Served]:
+    warehouse = folder / "warehouse"
+    for each in (warehouse, folder / "lake"):
+        fuse.catalog(each, create=True)
+    (folder / "token").write_text(TOKEN)
+    connect, jdbc, health = (servers.free_port() for _ in range(3))
+    command = [sys.executable, "-c", "from fuse_index.cli.program import main; main()", "serve"]
+    command += ["--warehouse", str(warehouse), "--catalog", f"lake={folder / 'lake'}", "--master", "local[2]"]
+    command += ["--connect", str(connect), "--health", str(health), "--token-file", str(folder / "token")]
+    command += ["--conf", "spark.sql.shuffle.partitions=2", "--log-statements"]
+    command += [part.format(jdbc=jdbc) for part in options]
+    log = folder / "serve.log"
+    with servers.process(command, log) as running:
+        servers.said(running, log, "catalogues .*")
+        url = f"sc://localhost:{connect}/;token={TOKEN}"
+        yield Served(running, log, folder / "lake", url, f"jdbc:hive2://127.0.0.1:{jdbc}", health)
