@@ -15,6 +15,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -23,6 +24,8 @@ _SOURCE_PACKAGE = "fuse_index.spark.java"
 """What the sources call the package in whose place each version of them has one of its own."""
 
 _compile_lock = threading.Lock()
+_bridges: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""By the gateway to their JVM: to be asked for one is to ask the JVM twice."""
 
 
 def jvm_bridge(spark: SparkSession) -> Any:
@@ -31,6 +34,9 @@ def jvm_bridge(spark: SparkSession) -> Any:
     Made once per JVM, and kept there: py4j remembers methods by the name of their class, so a second class of one name
     would be called through the first's methods. Another version of the source is another package.
     """
+    gateway: Any = spark.sparkContext._gateway
+    if (known := _bridges.get(gateway)) is not None:
+        return known
     jvm: Any = spark.sparkContext._jvm
     package, sources = java_sources()
     with _compile_lock:
@@ -40,6 +46,7 @@ def jvm_bridge(spark: SparkSession) -> Any:
             constructor = load_java_classes(jvm, package, sources)["Bridge"].getConstructors()[0]
             properties.putIfAbsent(package, constructor.newInstance(java_class(jvm, "java.util.ArrayList")().toArray()))
             bridge = properties.get(package)  # another Python may have been faster
+        _bridges[gateway] = bridge
     return bridge
 
 

@@ -16,6 +16,9 @@ import scala.collection.immutable.Map;
 
 /** Conditions of ours in Spark's list of all that there are: a handler of a script names what is in that list alone. */
 public final class ErrorConditions {
+  /** What was added last: each session of a server asks for the same. */
+  private static String added;
+
   private ErrorConditions() {}
 
   /** The condition of a code; that of any words, where this Spark has taken none of ours into its list. */
@@ -26,6 +29,7 @@ public final class ErrorConditions {
 
   /** Adds conditions, as JSON in the form of Spark's own list: the list is read from files, and kept in a field. */
   public static synchronized void add(String conditions) throws IOException, ReflectiveOperationException {
+    if (conditions.equals(added)) return;
     Path file = Files.createTempFile("conditions", ".json", new FileAttribute<?>[0]);
     Map<String, ErrorInfo> ours;
     try {
@@ -38,5 +42,6 @@ public final class ErrorConditions {
     Field list = ErrorClassesJsonReader.class.getDeclaredField("errorInfoMap");
     list.setAccessible(true);
     list.set(all, all.errorInfoMap().$plus$plus(ours));
+    added = conditions;
   }
 }
