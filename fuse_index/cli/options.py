@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 import re
@@ -22,6 +23,9 @@ from fuse_storage import InvalidArgument
 
 _TERM_TOKEN = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^`'\"(),]+|.", re.DOTALL)
 _QUOTED_NAME = re.compile(r"\A`((?:[^`]|``)*)`\Z")
+
+_LEAST_SPARK = (4, 0, 1)
+_INSTALL_SPARK = "pip install 'pyspark>=4.0.1' 'pandas<3'"
 
 
 class SparkNotInstalled(FuseIndexError):
@@ -207,9 +211,15 @@ def _value(text: str) -> Any:
 
 
 def require_spark(what: str) -> None:
-    """Raise SparkNotInstalled where ``what`` needs PySpark, and there is none."""
+    """Raise SparkNotInstalled where ``what`` needs PySpark, and there is none, or one that is too old."""
     if importlib.util.find_spec("pyspark") is None:
-        raise SparkNotInstalled(f"{what} needs PySpark: pip install 'pyspark>=4.0.1' 'pandas<3'")
+        raise SparkNotInstalled(f"{what} needs PySpark: {_INSTALL_SPARK}")
+    try:
+        installed = importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:  # of a cluster's own, or a client alone: it says what it lacks
+        return
+    if tuple(int(number) for number in re.findall(r"\d+", installed)[:3]) < _LEAST_SPARK:
+        raise SparkNotInstalled(f"{what} needs PySpark 4.0.1 or later, and this is {installed}: {_INSTALL_SPARK}")
 
 
 @contextmanager
