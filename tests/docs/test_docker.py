@@ -1,6 +1,7 @@
 """The images of docker/: what they copy is there, and what they run are commands that there are."""
 
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -44,6 +45,19 @@ def test_both_images_have_one_version_of_spark() -> None:
     versions = {re.findall(r"SPARK_VERSION=(\S+)", image.read_text("utf-8"))[0] for image in IMAGES}
 
     assert len(versions) == 1
+
+
+def test_s3_is_read_by_the_hadoop_of_that_version_of_spark() -> None:
+    pyspark = pytest.importorskip("pyspark")
+    if f"SPARK_VERSION={pyspark.__version__}\n" not in IMAGES[0].read_text("utf-8"):
+        pytest.skip("another Spark is installed here")
+    hadoop = next((Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
+
+    assert f"--conf=spark.jars.packages=org.apache.hadoop:hadoop-aws:{hadoop}" in SERVICES["server"]["command"]
+
+
+def test_the_image_of_the_server_begins_with_a_program() -> None:
+    assert os.access(DOCKER / "serve.sh", os.X_OK)
 
 
 def test_cells_of_the_notebook_are_python_that_names_nothing_of_ours() -> None:
