@@ -82,7 +82,7 @@ def _serve(
 
     token = None if token_file is None else _read_token(token_file)
     if (tls_certificate is None) != (tls_key is None):
-        raise typer.BadParameter("a certificate and its key come together", param_hint="--tls-certificate, --tls-key")
+        raise InputError("--tls-certificate and --tls-key come together: give both")
     certificate = Certificate(tls_certificate, tls_key) if tls_certificate and tls_key else None
     endpoints = fuse_spark.Endpoints(connect, jdbc, address, token, insecure, certificate)
     endpoints.check_reach()

@@ -62,14 +62,17 @@ class Certificate:
     private_key: str | Path
 
     def check(self) -> None:
-        """Raise InputError where they cannot be read, or are not of each other."""
+        """Raise InputError where they cannot be read, are not of each other, or in a format that Java does not read."""
+        why = f"the certificate {self.chain} and the key {self.private_key} are of no use"
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.chain, self.private_key, password="")
+            key = Path(self.private_key).read_text("ascii")
         except (OSError, ValueError) as problem:  # ssl.SSLError is the former
+            raise InputError(f"{why}: {problem}; give files in PEM's format, the key without a password") from problem
+        if "-----BEGIN PRIVATE KEY-----" not in key:
             raise InputError(
-                f"the certificate {self.chain} and the key {self.private_key} are of no use: {problem}; give files in "
-                f"PEM's format, the key without a password"
-            ) from problem
+                f"{why}: Java reads keys in PKCS#8's format: openssl pkcs8 -topk8 -nocrypt makes one of it"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,8 @@ class ConnectServer:
             if certificate is not None:
                 self._encrypt(context.conf(), address, token, certificate)
         except Py4JJavaError as failure:
+            if self._service.started() and not self._service.stopped():
+                self.stop(0)
             raise InputError(
                 f"Spark's Connect server did not start: {failure.java_exception.getMessage()}"
             ) from failure

@@ -117,3 +117,20 @@ def test_a_certificate_and_a_key_that_are_not_of_each_other_are_refused(tmp_path
         fuse.spark.Endpoints(certificate=mixed).check_reach()
     with pytest.raises(fuse.InputError, match="No such file"):
         Certificate(tmp_path / "none", tmp_path / "none").check()
+
+
+@pytest.mark.any_spark
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ((serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()), "keys in PKCS#8's format"),
+        ((serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"x")), "without a password"),
+    ],
+)
+def test_a_key_that_servers_cannot_read_is_refused_before_they_start(tmp_path, form, words):
+    certificate = make_certificate(tmp_path)
+    key = serialization.load_pem_private_key((tmp_path / "server.key").read_bytes(), None)
+    (tmp_path / "server.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
+
+    with pytest.raises(fuse.InputError, match=words):
+        certificate.check()

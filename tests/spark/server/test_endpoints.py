@@ -65,6 +65,7 @@ def test_a_warehouse_that_is_none_is_named(capsys, tmp_path):
         (["--address", "nowhere.invalid", "--insecure"], "nothing can listen at 'nowhere.invalid', port"),
         (["--token-file", "/nowhere/token"], "--token-file /nowhere/token: "),
         (["--tls-certificate", "/nowhere/c", "--tls-key", "/nowhere/k"], "the certificate /nowhere/c and the key"),
+        (["--tls-key", "/nowhere/k"], "--tls-certificate and --tls-key come together: give both"),
         (["--master", "nothing"], "no Spark at 'nothing': give one such as local[4]"),
     ],
 )

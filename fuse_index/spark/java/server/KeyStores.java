@@ -25,7 +25,7 @@ public class KeyStores {
   private static final Pattern PKCS8 = Pattern.compile("-----BEGIN PRIVATE KEY-----(.*?)-----END PRIVATE KEY-----", Pattern.DOTALL);
   private static final String[] ALGORITHMS = {"RSA", "EC", "EdDSA"};
 
-  /** Raises IllegalArgumentException for a key in another format. */
+  /** Raises IllegalArgumentException for a key that is not in PKCS#8's format. */
   public static void write(String chain, String privateKey, String place, String password) throws GeneralSecurityException, IOException {
     KeyStore store = KeyStore.getInstance("PKCS12");
     store.load(null, null);
@@ -49,7 +49,7 @@ public class KeyStores {
 
   private static PrivateKey key(String place) throws GeneralSecurityException, IOException {
     Matcher found = PKCS8.matcher(new String(Files.readAllBytes(Paths.get(place)), StandardCharsets.US_ASCII));
-    if (!found.find()) throw new IllegalArgumentException(place + " has no key in PKCS#8's format: openssl pkcs8 -topk8 -nocrypt makes one of it");
+    if (!found.find()) throw new IllegalArgumentException(place + " has no key in PKCS#8's format");
     PKCS8EncodedKeySpec encoded = new PKCS8EncodedKeySpec(Base64.getMimeDecoder().decode(found.group(1)));
     GeneralSecurityException refusal = null;
     for (String algorithm : ALGORITHMS) {
