@@ -152,7 +152,9 @@ def create_ref(
     try:
         create, is_there = partial(branch.create, entry), lambda: _same(branch.find(entry.sequence), entry)
         return create_once(create, is_there, entry.commit_id, deadline, "table")
-    except ReadOnly as refusal:
+    except StorageError as refusal:
+        if not isinstance(refusal, ReadOnly) and not refusal.not_permitted:
+            raise
         if publish(branch, entry):
             return True
         raise CommitUnknown(
@@ -170,9 +172,9 @@ def create_entry(chain: Chain[EntryT], entry: EntryT, deadline: float, witness: 
     """Create the entry, and tell whether it is the chain's now; False if somebody else's has its number.
 
     Creating equal bytes again is safe, so without an answer it is tried again until the deadline (of
-    ``time.monotonic``). Raises CommitUnknown then, which names the ``witness`` to ask; ReadOnly at once; and Corrupt
-    where an entry was lost and this one would take its number: whoever finds the end of the chain beyond it would not
-    find this one.
+    ``time.monotonic``). Raises CommitUnknown then, which names the ``witness`` to ask; ReadOnly at once, as what the
+    store does not permit at the first try; and Corrupt where an entry was lost and this one would take its number:
+    whoever finds the end of the chain beyond it would not find this one.
     """
     if chain.end_after(entry.sequence - 1) >= entry.sequence:
         return False
@@ -185,9 +187,10 @@ def create_once(
 ) -> bool:
     """Create what commits, and tell whether it is there now; False if something else is.
 
-    ``is_there``: reads it back; None if nothing is there. Raises CommitUnknown and ReadOnly as ``create_entry``.
+    ``is_there``: reads it back; None if nothing is there. Raises CommitUnknown, ReadOnly and what is
+    not permitted as ``create_entry``.
     """
-    backoff = Backoff()
+    backoff, answered = Backoff(), True
     while True:
         try:
             create()
@@ -197,12 +200,18 @@ def create_once(
         except ReadOnly:
             raise  # an answer, which waiting does not change
         except StorageError as silence:
+            refused = answered and silence.not_permitted  # or a try before it may have come through
             try:
                 existing = is_there()
-            except (StorageError, NotFound):
+            except NotFound:
                 existing = None
+            except StorageError:
+                existing, refused = None, False
             if existing is not None:
                 return existing
+            if refused:
+                raise
+            answered = False
             if time.monotonic() > deadline:
                 text = (
                     f"no answer came to commit {commit_id}: ask {witness}.was_committed({commit_id!r}) before trying "

@@ -73,9 +73,13 @@ class CodedError(Exception):
 
 
 class StorageError(CodedError):
-    """The base of all errors of fuse_storage; raised as such when a store refuses or fails."""
+    """The base of all errors of fuse_storage; raised as such when a store refuses or fails.
+
+    ``not_permitted``: whether the store answered that the rights of this process do not suffice.
+    """
 
     code = "STORAGE_ERROR"
+    not_permitted = False
 
 
 class NotFound(StorageError, KeyError):

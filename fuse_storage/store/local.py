@@ -38,6 +38,8 @@ from fuse_storage.store.ranges import (
 
 _NO_HARD_LINK_ERRNOS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EXDEV}
 
+_NO_RIGHT_ERRNOS = {errno.EACCES, errno.EPERM, errno.EROFS}
+
 _DRAFT_MAX_AGE_SECONDS = 24 * 60 * 60
 """Seconds after which nobody works on a draft any more."""
 _MAX_KEY_PARTS = 32
@@ -221,7 +223,9 @@ class LocalStore:
                 f"{self.url}/{key} cannot be written: {refusal.strerror}; choose a place where folders can be made"
             ) from refusal
         except OSError as refusal:
-            raise StorageError(f"{self.url}/{key}: {refusal.strerror}") from refusal
+            error = StorageError(f"{self.url}/{key}: {refusal.strerror}")
+            error.not_permitted = refusal.errno in _NO_RIGHT_ERRNOS
+            raise error from refusal
 
 
 def _read_at(file: int, offset: int, length: int) -> bytes:

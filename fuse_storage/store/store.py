@@ -267,7 +267,7 @@ class RemoteStore:
         return None
 
     def _translate_errors(self, key: str, ask: Callable[[], _T]) -> _T:
-        from obstore.exceptions import AlreadyExistsError, BaseError
+        from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError
 
         try:
             return ask()
@@ -280,4 +280,6 @@ class RemoteStore:
                 raise Corrupt(
                     f"{self.url}/{key} ends before the bytes that were asked for: it was truncated; {RESTORE_HINT}"
                 ) from refusal
-            raise StorageError(describe_refusal(self.url, key, refusal)) from refusal
+            error = StorageError(describe_refusal(self.url, key, refusal))
+            error.not_permitted = isinstance(refusal, PermissionDeniedError)
+            raise error from refusal
