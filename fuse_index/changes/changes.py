@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import fuse_storage as storage
+from fuse_index.changes.appends import appended_blocks
 from fuse_index.changes.by_commit import ChangesByCommit
 from fuse_index.changes.columns import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE
 from fuse_index.changes.row_diff import ChangedBlocks, UpdatePairs, without_preimages, without_shared_rows
@@ -206,9 +207,13 @@ class Changes(storage.Shown):
             return (pa.table([batch.column(CHANGE_TYPE)], [CHANGE_TYPE]) for batch in some.to_batches())
         return self._compared_rows() if self.preimages else self._operations()
 
+    def key_operations(self) -> storage.KeyOperations | None:
+        """What was put and deleted, where hot commits alone tell it, and it is not to be looked up what rows were."""
+        return storage.key_operations(self.before, self.after) if self.with_tail and not self.preimages else None
+
     def _operations(self) -> Iterator[pa.Table]:
         """Give what was put and deleted, by the hot commits alone; by comparison where rows changed otherwise."""
-        done = storage.key_operations(self.before, self.after) if self.with_tail else None
+        done = self.key_operations()
         if done is None:
             yield from (without_preimages(rows, self.key) for rows in self._compared_rows())
         elif done.row_count:
@@ -225,23 +230,32 @@ class Changes(storage.Shown):
                 yield pa.table({**columns, CHANGE_TYPE: pa.repeat(kind, len(rows))})
 
     def _compared_rows(self) -> Iterator[pa.Table]:
-        removed, added = without_shared_rows(
-            *(self._changed_blocks(blocks) for blocks in storage.changed_blocks(self.before, self.after))
-        )
+        removed, added, appended = self.blocks_to_read()
+        if appended is not None:
+            for blocks in appended:
+                yield from ChangedBlocks(self, blocks).to_tables(INSERT)
+            return
         if len(removed.blocks) and len(added.blocks):
-            compared_rows = int(removed.blocks.row_counts.sum() + added.blocks.row_counts.sum())
-            max_commits = 20 + compared_rows // _ROWS_COMPARED_PER_COMMIT
-            appended = _appended_blocks(self.before, self.after, max_commits) if self.with_tail else None
-            if appended is not None:
-                for blocks in appended:
-                    yield from ChangedBlocks(self, blocks).to_tables(INSERT)
-                return
             removed.compare(added)
             if self.key:
                 yield from UpdatePairs(removed, added, self.key).to_tables()
                 return
         yield from removed.to_tables(DELETE)
         yield from added.to_tables(INSERT)
+
+    def blocks_to_read(self) -> tuple[ChangedBlocks, ChangedBlocks, list[BlockFrame] | None]:
+        """Find the blocks that only the earlier snapshot has, and those that only the later one has.
+
+        And the blocks of each append in between, which are read in their place where there were only appends.
+        """
+        removed, added = without_shared_rows(
+            *(self._changed_blocks(blocks) for blocks in storage.changed_blocks(self.before, self.after))
+        )
+        if not (len(removed.blocks) and len(added.blocks) and self.with_tail):
+            return removed, added, None
+        compared_rows = int(removed.blocks.row_counts.sum() + added.blocks.row_counts.sum())
+        max_commits = 20 + compared_rows // _ROWS_COMPARED_PER_COMMIT
+        return removed, added, appended_blocks(self.before, self.after, max_commits)
 
     def _changed_blocks(self, blocks: BlockFrame) -> ChangedBlocks:
         return ChangedBlocks(self, blocks.take(np.flatnonzero(np.isin(blocks.ids, self._candidate_blocks(blocks)))))
@@ -269,31 +283,3 @@ def check_without_preimages(snapshot: storage.Snapshot, key: Sequence[str], wher
             + " do not go together, as nothing tells whether a row matched before: leave where out, and choose among "
             "the changes"
         )
-
-
-def _appended_blocks(
-    before: storage.StoredTable, after: storage.StoredTable, max_commits: int
-) -> list[BlockFrame] | None:
-    """List the blocks that appends added, commit by commit, if all other commits in between left rows as they were.
-
-    Returns None if they did not, and if it takes more than ``max_commits`` commits to know. Where it is known, copied
-    rows need not be compared with those that they are copies of.
-    """
-    appended: list[BlockFrame] = []
-    current = after
-    for _ in range(max_commits):
-        if current.snapshot.id == before.snapshot.id:
-            return appended[::-1]
-        if current.snapshot.parent is None:
-            return None
-        try:
-            parent = storage.state_before(current)
-        except storage.NotFound:
-            return None
-        if not current.snapshot.same_rows:
-            removed, added = storage.changed_blocks(parent, current)
-            if len(removed):
-                return None
-            appended.append(added)
-        current = parent
-    return None

@@ -17,7 +17,7 @@ from fuse_index.display.plan_card import plan_card
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.account.stages import NO_STAGES, Stages
-from fuse_index.pruning.account.uses import SearchUse, SourceUse, StatementUse, TailUse, tail_use
+from fuse_index.pruning.account.uses import ChangesUse, SearchUse, SourceUse, StatementUse, TailUse, tail_use
 from fuse_index.reasons import FAULTS, Reason
 from fuse_storage import BlockFrame, StoredTable
 
@@ -84,6 +84,7 @@ class Explanation:
     since they cannot be read.
 
     ``statement``: what a statement does beside reading. ``search``: how a ranked search found its rows.
+    ``changes``: which blocks came and went, where changes are told; counted are then these.
     ``stages``: what was asked in each stage of the plan, and what that cost.
 
     ``map``: what became of each block, which is drawn in a notebook.
@@ -105,6 +106,7 @@ class Explanation:
     left_out: tuple[str, ...] = ()
     statement: StatementUse | None = None
     search: SearchUse | None = None
+    changes: ChangesUse | None = None
     stages: Stages = NO_STAGES
     map: BlockMap | None = field(default=None, compare=False)
 
@@ -162,9 +164,12 @@ class Explanation:
             lines.append("  " + "  ".join(padded).rstrip())
         return "\n".join(lines)
 
-    def _uses(self) -> dict[str, TailUse | SourceUse | StatementUse | SearchUse]:
-        uses = {"tail": self.tail, "source": self.source, "change": self.statement, "search": self.search}
-        return {name: use for name, use in uses.items() if use is not None}
+    def _uses(self) -> dict[str, TailUse | SourceUse | StatementUse | SearchUse | ChangesUse]:
+        uses = (
+            *(("tail", self.tail), ("source", self.source), ("change", self.statement)),
+            *(("search", self.search), ("changes", self.changes)),
+        )
+        return {name: use for name, use in uses if use is not None}
 
     def _notes(self) -> list[str]:
         left_out = [f"left out {', '.join(self.left_out)}"] if self.left_out else []

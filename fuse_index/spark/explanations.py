@@ -16,11 +16,13 @@ from fuse_index.errors import InputError
 from fuse_index.pruning.account.uses import SourceUse
 from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.reasons import Reason
-from fuse_index.spark.accounts.statements import explain_condition, explain_rows, mark_added
+from fuse_index.spark.accounts.statements import explain_rows, explain_target, mark_added
+from fuse_index.spark.accounts.streams import explain_streams
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.placement import is_connect
 from fuse_index.spark.protocol.requests import ChangeRowsRequest, decode_request
-from fuse_index.spark.session import find_native_session
+from fuse_index.spark.protocol.words import Change
+from fuse_index.spark.session import find_native_session, register_session
 
 
 class Explanations(tuple[Explanation, ...]):
@@ -39,7 +41,8 @@ class Explanations(tuple[Explanation, ...]):
 def explain(df: DataFrame) -> Explanation | Explanations:
     """Say what indexes removed from the scans of a DataFrame, in the plan that ran last or else would run now.
 
-    So too of its aggregates, answered or not. A condition that Spark evaluates without having asked about it is listed
+    So too of its aggregates, answered or not. Of a stream it tells what the first batch would read of a query that
+    begins now. A condition that Spark evaluates without having asked about it is listed
     as NOT_PUSHED.
 
     Args:
@@ -59,24 +62,35 @@ def explain(df: DataFrame) -> Explanation | Explanations:
         raise InputError(
             "a Spark Connect session has no plan to look into: use fuse_index.open_table(url).explain(where)"
         )
-    bridge, execution = jvm_bridge(df.sparkSession), df._jdf.queryExecution()
-    aggregates, scans = json.loads(bridge.answers(execution)), json.loads(bridge.scans(execution))
-    unanswered = [(line.get("snapshot"), _aggregate_votes(line)) for line in aggregates if not line.get("answered")]
-    explanations = Explanations(
-        [
-            *(_explanation_of(line) for line in aggregates if line.get("answered")),
-            *(_with_aggregate_votes(_explanation_of(scan), unanswered) for scan in scans),
-        ]
-    )
+    explanations = _streams_of(df) if df.isStreaming else _scans_of(df)
     if not explanations:
         raise InputError(
             "nothing to explain: this query scans no table of ours natively, and no source that one of ours votes on"
         )
-    return explanations[0] if len(explanations) == 1 else explanations
+    return _one_or_more(explanations)
+
+
+def _scans_of(df: DataFrame) -> Sequence[Explanation]:
+    """The explanations of what a DataFrame scans of ours; none if it scans nothing."""
+    bridge, execution = jvm_bridge(df.sparkSession), df._jdf.queryExecution()
+    aggregates, scans = json.loads(bridge.answers(execution)), json.loads(bridge.scans(execution))
+    unanswered = [(line.get("snapshot"), _aggregate_votes(line)) for line in aggregates if not line.get("answered")]
+    return [
+        *(_explanation_of(line) for line in aggregates if line.get("answered")),
+        *(_with_aggregate_votes(_explanation_of(scan), unanswered) for scan in scans),
+    ]
+
+
+def _streams_of(df: DataFrame) -> Sequence[Explanation]:
+    return explain_streams(df, register_session(df.sparkSession).planner.host)
+
+
+def _one_or_more(explanations: Sequence[Explanation]) -> Explanation | Explanations:
+    return explanations[0] if len(explanations) == 1 else Explanations(explanations)
 
 
 def explain_query(spark: SparkSession, text: str) -> Explanation | Explanations:
-    """What indexes would remove from the scans of a query, or of a statement that changes rows; nothing runs.
+    """What indexes would remove from the scans of a query, or of a statement that changes or adds rows; nothing runs.
 
     Raises InputError for any other statement, what Spark raises for text that it does not understand, and as
     ``explain`` does.
@@ -90,22 +104,26 @@ def explain_query(spark: SparkSession, text: str) -> Explanation | Explanations:
     statement = bridge.statement(spark._jsparkSession, text)
     if statement is None:
         raise InputError(
-            f"{text!r} is no query, and was not run: give the text of a SELECT, or of a DELETE, UPDATE or MERGE of a "
-            f"table of ours"
+            f"{text!r} is no query, and was not run: give the text of a SELECT, or of a DELETE, UPDATE, MERGE or INSERT"
         )
     return _explain_statement(statement, spark)
 
 
 def _explain_statement(statement: Any, spark: SparkSession) -> Explanation | Explanations:
     """What a statement would read: by its condition where Python does it, else by the query of its rows."""
-    request, awaited = statement.described()
+    described, rows = statement.described(), DataFrame(statement.rows(), spark)
+    if described is None:
+        return explain(rows)
+    request, awaited = described
     asked = decode_request(request)
     assert isinstance(asked, ChangeRowsRequest), "so RowStatement.java writes it"
-    if (told := explain_condition(spark, asked)) is not None:
-        return told
-    scans = explain(DataFrame(statement.rows(), spark))
-    every = explain_rows(asked, [scans] if isinstance(scans, Explanation) else scans, awaited)
-    return every[0] if len(every) == 1 else Explanations(every)
+    target = explain_target(spark, asked)
+    if target is not None and asked.change is Change.DELETE:
+        return target
+    if target is not None:
+        return _one_or_more([target, *_scans_of(rows)])
+    scans = explain(rows)
+    return _one_or_more(explain_rows(asked, [scans] if isinstance(scans, Explanation) else scans, awaited))
 
 
 def _explanation_of(line: dict[str, Any]) -> Explanation:

@@ -10,7 +10,7 @@ from fuse_index.operations.dml_job import DmlJob
 from fuse_index.pruning.account.uses import StatementUse
 from fuse_index.pruning.explanation import Explanation, explain_plan
 from fuse_index.pruning.planner import ScanPlan, plan_scan
-from fuse_storage import DELETE_MODES, BlockFrame, Snapshot, is_keyed
+from fuse_storage import DELETE_MODES, BlockFrame, Snapshot, StoredTable, is_keyed
 
 _Plans = tuple[ScanPlan[BlockFrame], ScanPlan[BlockFrame]]
 
@@ -33,6 +33,13 @@ def explain_by_key(job: DmlJob, plans: _Plans | None = None) -> Explanation:
         nothing = plan.take(np.zeros(0, np.int64))
         plans = (nothing if job.edit is None else plan), nothing
     return _explain_statement(job.operation, plans, written_by(job.table.snapshot))
+
+
+def explain_append(table: StoredTable, operation: str, writes: str) -> Explanation:
+    """Explain rows that come, for which no block of the table is read. Raises StorageError."""
+    nothing = np.zeros(0, np.int64)
+    account = explain_plan(table, 0, table.blocks().take(nothing), nothing.astype(np.bool_), {}, ())
+    return replace(account, statement=StatementUse(operation, 0, writes))
 
 
 def written_by(snapshot: Snapshot) -> str:

@@ -8,7 +8,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from fuse_index.after_commit import after_commit
-from fuse_index.changes.mixin import ChangesMixin
 from fuse_index.clustering.report import ClusteringMixin
 from fuse_index.errors import InputError
 from fuse_index.export.mixin import ExportMixin
@@ -44,7 +43,6 @@ class Table(
     ReportMixin,
     SourcesMixin,
     ExplainedTable,
-    ChangesMixin,
     ClusteringMixin,
     TierMixin,
     ExportMixin,

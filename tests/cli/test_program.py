@@ -291,4 +291,6 @@ def test_explain_of_a_delete_and_what_if_change_nothing(run, people):
     assert run("suggest", people, "--where", "name = 'name 7'", "--json").json[0]["kind"] == "bloom"
     assert run("log", people, "--json").json == before
     assert "say which rows" in run("explain", people, "--delete").err
+    assert run("explain", people, "--changes", "1", "--json").json["changes"]["since"] == 1
+    assert "give one of them" in run("explain", people, "--changes", "1", "--delete").err
     assert "go together" in run("explain", people, "--search", "red").err

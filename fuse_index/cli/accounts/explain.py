@@ -38,6 +38,10 @@ def _explain(
     columns: Annotated[
         list[str] | None, typer.Option("--columns", "-c", help="Columns that are searched, by commas.")
     ] = None,
+    changes: Annotated[
+        str | None,
+        typer.Option("--changes", metavar="STATE", help="Of the changes since a snapshot, a version or a time."),
+    ] = None,
     stages: Annotated[bool, typer.Option("--stages", help="Also what was asked and fetched in each stage.")] = False,
     branch: BranchOption = "main",
     at: AtOption = None,
@@ -47,7 +51,12 @@ def _explain(
 ) -> None:
     """Say for each part of a condition which index was asked, and what it removed or why it could not."""
     opened = open_table(table, branch=branch, at=at, version=version, tail=tail)
-    explanation = _account(opened, where, delete, search, split_names(join_repeated(columns)))
+    if sum((delete, search is not None, changes is not None)) > 1:
+        raise InputError("--search, --delete and --changes: give one of them")
+    if changes is not None:
+        explanation = opened.explain.changes(changes, where=where)
+    else:
+        explanation = _account(opened, where, delete, search, split_names(join_repeated(columns)))
     if as_json:
         output.print_json(explanation.to_dict())
         return
@@ -75,8 +84,6 @@ def _what_if(
 
 
 def _account(table: Table, where: str | None, delete: bool, search: str | None, columns: list[str]) -> Explanation:
-    if search is not None and delete:
-        raise InputError("--search and --delete: give one of them")
     if bool(columns) != (search is not None):
         raise InputError("--search and --columns go together: give the query, and the columns that are searched")
     if search is not None:

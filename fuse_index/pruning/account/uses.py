@@ -29,6 +29,30 @@ class StatementUse:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangesUse:
+    """What changes are told from.
+
+    ``since``, ``until``: versions. ``came``, ``gone``: blocks that only the later state has, and only the earlier one.
+    ``how``: what is done with those of them that may hold changes.
+    """
+
+    since: int
+    until: int
+    came: int
+    gone: int
+    how: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        blocks = "block" if self.came == 1 else "blocks"
+        return (
+            f"{self.came:,} {blocks} came and {self.gone:,} went from version {self.since} to {self.until}; {self.how}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SearchUse:
     """How a ranked search found its rows.
 

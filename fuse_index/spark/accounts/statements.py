@@ -1,4 +1,4 @@
-"""Accounts of statements that change rows: by a condition, where Python does it, or by the query of their rows."""
+"""Accounts of statements that write rows: by a condition, where Python does it, or by the query of their rows."""
 
 from __future__ import annotations
 
@@ -15,25 +15,41 @@ from fuse_index.pruning.account.uses import StatementUse
 from fuse_index.pruning.explanation import Explanation, Vote
 from fuse_index.reasons import Reason
 from fuse_index.spark.jobs.heap_statement import HeapStatement
+from fuse_index.spark.jobs.statement import ALWAYS
 from fuse_index.spark.native.snapshot_planner import SnapshotPlanner
 from fuse_index.spark.protocol.questions import Prune, decode_question
 from fuse_index.spark.protocol.requests import ChangeRowsRequest
 from fuse_index.spark.protocol.words import Change
 from fuse_index.spark.session import find_native_session
 from fuse_index.sql.catalyst_terms import CatalystTree
-from fuse_index.statements.explain import written_by
+from fuse_index.statements.explain import explain_append, written_by
 
 _WHEN_IT_RUNS = "the rows of the source say its keys when the statement runs"
+_WRITES = {
+    Change.APPEND: "its rows, and nothing of the table is read for them",
+    Change.OVERWRITE: "its rows; which others go is found when it runs",
+    Change.OVERWRITE_PARTITIONS: "its rows; all others of the partitions that these are in go when it runs",
+}
 
 
-def explain_condition(spark: SparkSession, request: ChangeRowsRequest) -> Explanation | None:
-    """What a DELETE reads that Python does by its condition; None of any other statement."""
-    table, condition, step = _planner(request).table_to_change(request)
-    statement = HeapStatement(spark, "", table, condition, step, _planner(request))
-    if request.change != Change.DELETE or not statement.is_evaluable():
-        return None
-    assert condition is not None
-    return replace(table.row_store.explain(table.deleting(condition)), table=request.name)
+def explain_target(spark: SparkSession, request: ChangeRowsRequest) -> Explanation | None:
+    """What a statement reads of its table to put rows there, or to take them by a condition that Python evaluates.
+
+    None of a statement whose rows are found by its query.
+    """
+    planner = _planner(request)
+    table, condition, step = planner.table_to_change(request)
+    is_evaluable = HeapStatement(spark, "", table, condition, step, planner).is_evaluable()
+    match request.change:
+        case Change.DELETE if is_evaluable and condition is not None:
+            told = table.row_store.explain(table.deleting(condition))
+        case Change.OVERWRITE if is_evaluable:
+            told = table.row_store.explain(table.overwriting(None if condition == ALWAYS else condition))
+        case Change.APPEND | Change.OVERWRITE | Change.OVERWRITE_PARTITIONS:
+            told = explain_append(table.stored, request.change, _WRITES[request.change])
+        case _:
+            return None
+    return replace(told, table=request.name)
 
 
 def explain_rows(request: ChangeRowsRequest, scans: Sequence[Explanation], awaited: str) -> list[Explanation]:

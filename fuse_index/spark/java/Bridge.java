@@ -91,7 +91,7 @@ public class Bridge {
     return isCommand(plan) ? null : Dataset$.MODULE$.ofRows((SparkSession) session, plan);
   }
 
-  /** What a DELETE, UPDATE or MERGE would do, of its text: nothing is done. Null for any other text, and for tables of others. */
+  /** What a DELETE, UPDATE, MERGE or INSERT would do, of its text: nothing is done. Null for any other text, and for tables of others. */
   public StatementPlan statement(Object session, String text) throws ParseException { return StatementPlan.of((SparkSession) session, text); }
 
   private static boolean isCommand(LogicalPlan plan) {
@@ -122,6 +122,7 @@ public class Bridge {
     if (!optimizes) methods.extraOptimizations_$eq(ScalaLists.toScala(withOurs(rules)));
     List<SparkStrategy> strategies = new ArrayList<SparkStrategy>(ScalaLists.toJava(methods.extraStrategies()));
     for (Object strategy : strategies) if (strategy instanceof LiveRows) return;
+    strategies.add(new WrittenScans());
     strategies.add(new FuseRowsStrategy((SparkSession) session));
     strategies.add(new LiveRows((SparkSession) session));
     methods.extraStrategies_$eq(ScalaLists.toScala(strategies));

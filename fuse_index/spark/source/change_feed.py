@@ -15,11 +15,11 @@ from fuse_index.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMES
 from fuse_index.changes.follow import CommitStep
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
-from fuse_index.pruning.planner import full_scan_plan, plan_scan
+from fuse_index.pruning.planner import ScanPlan, full_scan_plan, plan_scan
 from fuse_index.query.scan import Scan
 from fuse_index.spark.source.partitions import ROWS_PER_TASK, split_plan
 from fuse_index.spark.workers import ExplainedInWorkers
-from fuse_storage import SchemaError, StoredTable
+from fuse_storage import BlockFrame, SchemaError, StoredTable
 
 SPARK_BATCH_ROWS = 65_536
 """The largest number of rows that is handed to Spark at once."""
@@ -65,33 +65,37 @@ class ChangeQuery:
 
     def _commit_rows(self, step: CommitStep) -> Iterator[CommitRows]:
         number_and_time = (step.after.snapshot.version, step.after.snapshot.timestamp)
-        if step.may_remove_rows or not (self.preimages or step.before is None):
-            assert step.before is not None
-            changes = Changes(
-                step.before,
-                step.after,
-                self.schema_table,
-                self.columns,
-                self._key_at(step),
-                self.where,
-                self.engine,
-                preimages=self.preimages,
-            )
+        if (changes := self.changes_of(step)) is not None:
             yield CommitRows(changes.validate(), int(step.row_counts.sum()), *number_and_time)
             return
-        if (
-            step.before is None
-            and self.where is not None
-            and step.after.snapshot.schema == self.schema_table.snapshot.schema
-        ):
-            plan = plan_scan(step.after, self.where, self.engine)
-            plan = plan.take(np.flatnonzero(np.isin(plan.blocks.ordinals, step.added_blocks.ordinals)))
-        else:
-            plan = full_scan_plan(self.schema_table, self.where, self.engine.context, step.added_blocks)
-        for part in split_plan(plan):
+        for part in split_plan(self.plan_of(step)):
             yield CommitRows(
                 Scan(part, self.columns, self.engine.functions), int(part.blocks.zone_rows.sum()), *number_and_time
             )
+
+    def changes_of(self, step: CommitStep) -> Changes | None:
+        """What is compared for a commit that may have taken rows; None of one whose blocks are read as they came."""
+        if not step.may_remove_rows and (self.preimages or step.before is None):
+            return None
+        assert step.before is not None
+        return Changes(
+            step.before,
+            step.after,
+            self.schema_table,
+            self.columns,
+            self._key_at(step),
+            self.where,
+            self.engine,
+            preimages=self.preimages,
+        )
+
+    def plan_of(self, step: CommitStep) -> ScanPlan[BlockFrame]:
+        """The blocks that are read of those that came with a commit: indexes are asked about rows that are there."""
+        snapshot = step.after.snapshot
+        if step.before is not None or self.where is None or snapshot.schema != self.schema_table.snapshot.schema:
+            return full_scan_plan(self.schema_table, self.where, self.engine.context, step.added_blocks)
+        plan = plan_scan(step.after, self.where, self.engine)
+        return plan.take(np.flatnonzero(np.isin(plan.blocks.ordinals, step.added_blocks.ordinals)))
 
     def _key_at(self, step: CommitStep) -> tuple[str, ...]:
         if self.key is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from fuse_index.changes.follow import BatchLimit, StreamOffset, TableFollower
+from fuse_index.changes.follow import BatchLimit, CommitStep, StreamOffset, TableFollower
 from fuse_index.spark.source.change_feed import ChangeQuery, ChangeTask
 from fuse_index.spark.workers import ExplainedInWorkers
 from fuse_storage import StoredTable
@@ -87,6 +87,15 @@ class StreamReader(ExplainedInWorkers, DataSourceStreamReader, SupportsTriggerAv
         self.last_offset = StreamOffset.from_json(end)
         steps = self.follower.steps_between(StreamOffset.from_json(start), self.last_offset) if start != end else ()
         return self.query.plan_tasks(steps)
+
+    def first_batch(self) -> tuple[StreamOffset, StreamOffset, list[CommitStep]]:
+        """From where to where the first batch of a query that begins now reads, and the commits in between.
+
+        Raises StreamError.
+        """
+        start = self._resolve_start()
+        end = StreamOffset.from_json(self.latestOffset(start.to_json()))
+        return start, end, [] if start == end else list(self.follower.steps_between(start, end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, ChangeTask):

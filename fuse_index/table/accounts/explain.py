@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
-
 import fuse_storage as storage
+from fuse_index.changes.account import explain_changes
+from fuse_index.changes.mixin import ChangesMixin
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import predicate_leaves
 from fuse_index.operations.merge_clauses import MergeClauseSpec
@@ -16,13 +17,12 @@ from fuse_index.predicate import Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.statements.jobs import merge_job, read_source
 from fuse_index.table.accounts.sample import SampledTable
-from fuse_index.table.accounts.what_if import suggest_for, try_index
+from fuse_index.table.accounts.tried_indexes import TriedIndexes
 from fuse_index.table.arguments import check_arguments, check_public_methods
-from fuse_index.table.inspection.card import TablePart
 from fuse_index.table.query import explain_question, explain_search
 
 
-class ExplainedTable(SampledTable):
+class ExplainedTable(SampledTable, ChangesMixin):
     """The part of ``fuse_index.Table`` that says beforehand what it would do."""
 
     @property
@@ -32,7 +32,7 @@ class ExplainedTable(SampledTable):
 
 
 @check_public_methods
-class Explain(TablePart):
+class Explain(TriedIndexes):
     """Accounts of questions and statements that are not done: ``table.explain``.
 
     Called, it tells of ``scan`` and ``aggregate``; its methods take what those of ``Table`` take. Requests are counted.
@@ -232,65 +232,39 @@ class Explain(TablePart):
         votes = tuple(replace(vote, added=vote.leaf not in own) for vote in explanation.votes)
         return replace(explanation, votes=votes)
 
-    def what_if(
-        self, kind: str, columns: Sequence[str], options: Mapping[str, Any] | None = None, where: Sequence[str] = ()
-    ) -> pa.Table:
-        """Tell what an index that is not there would leave out: it is built in memory, on a sample of blocks.
-
-        The sample is of blocks that the conditions read today, so that what is there counts.
+    def changes(
+        self,
+        since: str | int | datetime,
+        until: str | int | datetime | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | Predicate | None = None,
+        key: Sequence[str] | None = None,
+        preimages: bool = True,
+    ) -> Explanation:
+        """Tell what ``changes`` would read: counted are the blocks that came and went in between.
 
         Args:
-            kind: As for ``create_index``.
-            columns: As for ``create_index``.
-            options: Of the kind.
-            where: Conditions; by default those of late of this table in this process (``table.inspect.plans()``).
+            since: As for ``changes``.
+            until: As for ``changes``.
+            columns: As for ``changes``.
+            where: As for ``changes``.
+            key: As for ``changes``.
+            preimages: As for ``changes``.
 
         Returns:
-            A row for each condition: ``where``, ``blocks_now`` and, estimated, ``blocks_then``, that are read; of the
-            sample, ``sampled`` blocks and those ``left``; ``reason`` and ``detail`` of the index's best vote; and the
-            same in each row, ``bytes`` and ``seconds`` of processor time that it would take of all blocks.
+            The account; ``changes`` in it says how many blocks came and went, and whether rows are compared.
 
         Raises:
-            DefinitionError: There is no such kind, or it refuses the columns or options.
-            WhereError: A condition is none.
-            InputError: No condition is given or known.
-            BuildError: The kind failed on every block.
+            FuseIndexError: As ``changes`` raises.
             StorageError: The store fails.
 
         Example:
-            >>> table = fuse.create_table("memory://what-if", "id BIGINT", properties={"block_rows": 10})
-            >>> snapshot = table.append([{"id": number * 7 % 100} for number in range(100)])
-            >>> told = table.explain.what_if("bloom", ["id"], where=["id = 3"])
-            >>> told.select(["blocks_now", "blocks_then"]).to_pylist()
-            [{'blocks_now': 4, 'blocks_then': 1}]
+            >>> table = fuse.create_table("memory://explain-changes", "id BIGINT", properties={"block_rows": 2})
+            >>> snapshot = table.append([{"id": number} for number in range(6)])
+            >>> table.explain.changes(1, where="id = 5").blocks
+            Totals(total=3, kept=1)
         """
-        return try_index(self._table, kind, columns, options or {}, where)
-
-    def suggest(self, queries: Sequence[str] = ()) -> pa.Table:
-        """Rank indexes by what they would leave out for queries: each is built in memory, on a sample of blocks.
-
-        All kinds that are installed are tried, with their default options, on what conditions compare.
-
-        Args:
-            queries: Conditions; by default those of late of this table in this process (``table.inspect.plans()``).
-
-        Returns:
-            A row for each index, the best first: ``kind``, ``columns``, ``source`` (who brings the kind), ``queries``
-            (how many conditions it could be asked about), ``blocks_now`` and ``blocks_then`` of these together,
-            ``bytes`` and ``seconds`` as for ``what_if``, and ``problem`` of a kind that refused.
-
-        Raises:
-            WhereError: A condition is none.
-            InputError: No condition is given or known.
-            StorageError: The store fails.
-
-        Example:
-            >>> table = fuse.create_table("memory://suggest", "id BIGINT", properties={"block_rows": 10})
-            >>> snapshot = table.append([{"id": number * 7 % 100} for number in range(100)])
-            >>> table.explain.suggest(["id = 3"]).select(["kind", "columns", "blocks_then"]).to_pylist()[0]
-            {'kind': 'bloom', 'columns': ['id'], 'blocks_then': 1}
-        """
-        return suggest_for(self._table, queries)
+        return explain_changes(self._metered().changes(since, until, columns, where, key, preimages))
 
     def _metered(self) -> ExplainedTable:
         """The table, as it counts its requests from now on."""

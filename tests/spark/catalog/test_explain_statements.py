@@ -81,13 +81,101 @@ def test_conditions_that_spark_added_are_marked(sql_spark: SparkSession, tmp_pat
     }
 
 
-def test_spark_s_own_explain_names_the_table_and_no_class(sql_spark: SparkSession, tmp_path: Path) -> None:
+OWN_ACCOUNTS = {
+    "DELETE FROM $T WHERE id IN (17, 41)": "fuse delete $T; reads $T 2 of 6 blocks, 2 of 12 zones",
+    "UPDATE $T SET n = 0 WHERE id = 3": "fuse update $T; reads $T 1 of 6 blocks, 1 of 12 zones",
+    f"MERGE INTO $T AS t USING {SOURCE} ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name": (
+        "fuse merge $T; reads $T 6 of 6 blocks"
+    ),
+    "INSERT INTO $T SELECT id + 100, name, n FROM $T WHERE id = 17": "fuse append $T; reads $T 1 of 6 blocks, 1 of 12",
+    "INSERT INTO $T REPLACE WHERE id = 3 SELECT 3L, 'x', 1": "fuse overwrite $T; replaces rows of 1 of 6 blocks, 1 of",
+}
+
+
+@pytest.mark.parametrize("text", OWN_ACCOUNTS, ids=lambda text: " ".join(text.split()[:4:3]))
+def test_spark_s_own_explain_tells_the_blocks_of_a_statement(
+    sql_spark: SparkSession, tmp_path: Path, text: str
+) -> None:
+    make_table(tmp_path)
+    place = f"fuse.`{tmp_path}/t`"
+
+    told = sql_spark.sql("EXPLAIN " + text.replace("$T", place)).collect()[0][0]
+
+    assert "fuse_index.spark.java" not in told
+    assert OWN_ACCOUNTS[text].replace("$T", place) in told
+
+
+def test_spark_s_own_explain_of_a_query_tells_blocks(sql_spark: SparkSession, tmp_path: Path) -> None:
     make_table(tmp_path)
 
-    text = sql_spark.sql(f"EXPLAIN UPDATE fuse.`{tmp_path}/t` SET n = 0 WHERE id = 3").collect()[0][0]
+    told = sql_spark.sql(f"EXPLAIN SELECT count(n) FROM fuse.`{tmp_path}/t` WHERE id IN (17, 41)").collect()[0][0]
 
-    assert "fuse_index.spark.java" not in text
-    assert f"fuse update fuse.`{tmp_path}/t`" in text
+    assert "2 of 6 blocks, 2 of 12 zones" in told
+
+
+INSERTS = {
+    "append": ("INSERT INTO $T SELECT id + 100, name, n FROM $T WHERE id = 17", (0, 1), "append"),
+    "values": ("INSERT INTO $T VALUES (100, 'x', 1)", (0,), "append"),
+    "with": ("WITH s AS (SELECT * FROM $T WHERE id = 17) INSERT INTO $T SELECT * FROM s", (0, 1), "append"),
+    "replace where": (
+        "INSERT INTO $T REPLACE WHERE id = 3 SELECT 3L, name, n FROM $T WHERE id = 17",
+        (1, 1),
+        "overwrite",
+    ),
+    "overwrite": ("INSERT OVERWRITE $T SELECT * FROM $T WHERE id = 17", (0, 1), "overwrite"),
+}
+
+
+@pytest.mark.parametrize("name", INSERTS)
+def test_an_insert_tells_what_it_reads_of_its_table_and_of_its_query(
+    sql_spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    text, kept, operation = INSERTS[name]
+    table = make_table(tmp_path)
+
+    told = explain_query(sql_spark, text.replace("$T", f"fuse.`{tmp_path}/t`"))
+
+    accounts = [told] if isinstance(told, Explanation) else list(told)
+    assert tuple(each.blocks.kept for each in accounts) == kept
+    assert accounts[0].statement is not None
+    assert accounts[0].statement.operation == operation
+    assert (accounts[0].blocks.total, table.refresh().version) == (6, 2)
+
+
+def test_rows_that_go_elsewhere_are_told_by_their_query(sql_spark: SparkSession, tmp_path: Path) -> None:
+    make_table(tmp_path)
+    query = f"SELECT * FROM fuse.`{tmp_path}/t` WHERE id = 17"
+    sql_spark.sql(f"CREATE TABLE elsewhere (id BIGINT, name STRING, n INT) USING parquet LOCATION '{tmp_path}/rows'")
+    try:
+        told = [
+            explain_query(sql_spark, text)
+            for text in (f"CREATE TABLE fuse.`{tmp_path}/other` AS {query}", f"INSERT INTO elsewhere {query}")
+        ]
+        assert sql_spark.table("elsewhere").isEmpty()
+    finally:
+        sql_spark.sql("DROP TABLE elsewhere")
+
+    assert [each.blocks.kept for each in told] == [1, 1]  # type: ignore[union-attr]
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_blocks_per_trigger": 2}], ids=["all", "by two"])
+def test_a_stream_tells_what_its_first_batch_reads(
+    sql_spark: SparkSession, tmp_path: Path, limits: dict[str, int]
+) -> None:
+    make_table(tmp_path)
+    stream = sql_spark.readStream.format("fuse").options(where="id IN (17, 41)", **limits).load(f"{tmp_path}/t")
+
+    told = fuse_spark.explain(stream.where("n > 0"))
+    query = stream.writeStream.format("memory").queryName(f"t{len(limits)}").trigger(availableNow=True)
+    started = query.option("checkpointLocation", str(tmp_path / "at")).start()
+    started.awaitTermination(60)
+
+    assert isinstance(told, Explanation)
+    assert (told.blocks.total, told.blocks.kept) == ((2, 1) if limits else (6, 2))
+    assert told.changes is not None
+    assert (told.changes.until, told.to_dict()["where"]) == (2, "id IN (17, 41)")
+    assert sorted(row.id for row in sql_spark.table(f"t{len(limits)}").collect()) == [17, 41]
 
 
 def test_a_session_switches_indexes_off(sql_spark: SparkSession, tmp_path: Path) -> None:

@@ -144,12 +144,15 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   public StructType readSchema() { return asked.readSchema(); }
 
-  public String description() {
+  public String description() { return "fuse " + snapshot + ", " + reading(); }
+
+  /** What votes left to read, of how much. */
+  public String reading() {
     BlockMask votes = votes();
     ScanCost cost = cost();
     String zones = votes.zonesTotal == 0 ? "" : ", " + votes.zonesRead + " of " + votes.zonesTotal + " zones";
     String bytes = Utils.bytesToString(cost.zoneBytes) + " of " + Utils.bytesToString(snapshot.listing.totalBytes());
-    return "fuse " + snapshot + ", " + cost.blockCount + " of " + snapshot.listing.fileCount() + " blocks" + zones + ", " + bytes;
+    return cost.blockCount + " of " + snapshot.listing.fileCount() + " blocks" + zones + ", " + bytes;
   }
 
   public CustomMetric[] supportedCustomMetrics() { return ScanMetrics.supported(); }

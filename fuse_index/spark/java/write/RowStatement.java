@@ -32,6 +32,9 @@ public class RowStatement {
 
   public boolean isMerge() { return operation.equals(Protocol.MERGE) || operation.equals(Protocol.INSERT_UNMATCHED); }
 
+  /** Whether rows take the place of others. */
+  public boolean isOverwrite() { return operation.equals(Protocol.OVERWRITE); }
+
   /** What Python is asked for, without its end. `condition`: on which rows; null: on all. */
   public Json request(Expression condition) {
     TableSnapshot snapshot = table.snapshot();
