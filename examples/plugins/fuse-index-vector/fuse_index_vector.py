@@ -21,6 +21,8 @@ EFFORTS = {0.9: 128, 0.95: 256, 0.99: 768}
 ROWS_AT_ONCE = 4096
 FEW_ROWS = 5000
 """Rows up to which each is measured: a graph would not be faster."""
+FEW_FOUND = 256
+"""Rows that a walk found and whose vectors are read by themselves: so graphs alone need stay in memory."""
 
 
 @dataclass(frozen=True)
@@ -120,15 +122,17 @@ class Vector(IndexKind):
         size = count * len(wanted.vector) * wanted.size
         if payload is None or payload.size != size + summary["graph"]:
             raise Corrupt(f"{count} vectors and a graph of {summary['graph']} bytes are not what there is")
-        numbers = payload.decoded((0, size), as_floats if wanted.size == 4 else as_doubles, nbytes)
-        vectors = numbers.reshape(count, -1)
         rows = None if among is None else np.flatnonzero(among)
         if wanted.effort and summary["graph"] and (rows is None or len(rows) > FEW_ROWS):
             graph = payload.decoded((size, summary["graph"]), as_graph, nbytes_of_graph)
             found = walk(graph, wanted, k, summary["vectors"], among, count)
             if len(found) >= min(k, summary["vectors"] if among is None else k):
-                return nearest(vectors, np.sort(found), wanted, k)
-        return nearest(vectors, rows, wanted, k)
+                rows = np.sort(found)
+                if len(rows) <= FEW_FOUND:
+                    best, scores = nearest(read_vectors(payload, rows, wanted), None, wanted, k)
+                    return rows[best], scores
+        numbers = payload.decoded((0, size), as_floats if wanted.size == 4 else as_doubles, nbytes)
+        return nearest(numbers.reshape(count, -1), rows, wanted, k)
 
     def score(self, probe, rows):
         vectors = matrix(rows.column(0), len(probe.what.vector), NUMBERS[rows.column(0).type.value_type])
@@ -153,6 +157,13 @@ def measure(vectors, wanted):
         apart = np.subtract(vectors[start : start + ROWS_AT_ONCE], wanted, dtype=np.float64)
         found[start : start + len(apart)] = np.sqrt(np.square(apart, out=apart).sum(axis=1))
     return found
+
+
+def read_vectors(payload, rows, wanted):
+    """The vectors of these rows, and no others."""
+    width = len(wanted.vector) * wanted.size
+    data = b"".join(payload.read([(int(row) * width, width) for row in rows]))
+    return (as_floats if wanted.size == 4 else as_doubles)(data).reshape(len(rows), -1)
 
 
 def nearest(vectors, rows, wanted, k):
