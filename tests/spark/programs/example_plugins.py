@@ -7,6 +7,7 @@ and by order: the first rows, how many blocks are read, and what the index says.
 import json
 import sys
 
+import shapely
 from pyspark.sql import SparkSession
 
 from fuse_index import spark as fuse_spark
@@ -21,6 +22,11 @@ CONDITIONS = [
     "substring(line, 1, 3) = 'req' AND line RLIKE 'no such'",
     "city = 'Lima'",
     "city NOT IN ('Lima', 'Oslo')",
+]
+SHAPES = [
+    "st_intersects(shape, 'POLYGON ((3 12, 7 12, 7 14, 3 14, 3 12))')",
+    "st_intersects(shape, 'POINT (77 7)') OR id = 5",
+    "NOT st_intersects(shape, 'POINT (3 12)')",
 ]
 NEAR = "l2_distance(v, array(50.2D, 31.1D))"
 ORDERS = [
@@ -61,9 +67,14 @@ def main(folder: str) -> None:
         INSERT INTO fuse.logs.docs
         SELECT id, if(id = 5, NULL, array(CAST(id % 100 AS FLOAT), CAST(id div 100 AS FLOAT))) FROM range(0, 4000, 1, 1)
     """)
+    spark.sql("CREATE TABLE fuse.logs.shops (id BIGINT, shape BINARY) TBLPROPERTIES (block_rows = '1000')")
+    spark.sql("CREATE INDEX by_place ON fuse.logs.shops USING spatial (shape)")
+    points = shapely.to_wkb(shapely.points([(number % 100, number // 100) for number in range(4000)]))
+    shops = [(number, None if number == 777 else bytearray(each)) for number, each in enumerate(points)]
+    spark.createDataFrame(shops, "id BIGINT, shape BINARY").coalesce(1).writeTo("fuse.logs.shops").append()
     told = {}
-    for where in CONDITIONS:
-        found = spark.sql(f"SELECT id FROM fuse.logs.lines WHERE {where}")
+    for where in (*CONDITIONS, *SHAPES):
+        found = spark.sql(f"SELECT id FROM fuse.logs.{'shops' if where in SHAPES else 'lines'} WHERE {where}")
         explained = fuse_spark.explain(found).to_dict()
         told[where] = [
             found.count(),
