@@ -94,7 +94,9 @@ def _bounds(leaf: Leaf, context: Context) -> list[Leaf]:
 def _bound_of_text(operator: str, call: Call, values: Sequence[Any]) -> list[Leaf] | None:
     """The first letters of a text never come after the text, nor before that of an earlier text; None for others."""
     match call:
-        case Call("substring", (text, Literal(1), Literal(int()))) | Call("left", (text, Literal(int()))):
+        case Call("substring", (text, Literal(1), Literal(int()))) | Call("left", (text, Literal(int()))) if (
+            text.type == pa.string()
+        ):
             found: list[Leaf] = [Compare(">=", text, Literal(values[0], pa.string()))] if operator in _LOWER else []
             if operator in ("=", "<=>") and len(values) == 1:
                 found.append(StartsWith(text, Literal(values[0], pa.string())))

@@ -132,7 +132,8 @@ class IndexSet:
 
     def _implied(self, found: Iterable[Leaf]) -> Iterator[tuple[Leaf, Sequence[Leaf]]]:
         for number, leaf in enumerate(found):
-            if number < _MAX_TURNED_ROUND and (bounds := implied_leaves(leaf, self.engine.context)):
+            known = leaf.asked if isinstance(leaf, Opaque) else leaf
+            if number < _MAX_TURNED_ROUND and (bounds := implied_leaves(known, self.engine.context)):
                 yield leaf, bounds
             if not isinstance(leaf, Call) or (function := self.engine.functions.get(leaf.name)) is None:
                 continue
