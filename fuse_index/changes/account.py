@@ -49,7 +49,7 @@ def _how(removed: int, added: int, only_appends: bool) -> str:
         return "only appends brought rows, and only what they brought is read"
     if removed and added:
         return "rows of both are compared"
-    return "nothing is compared" if removed or added else "nothing is read"
+    return "what may match is read, and nothing is compared" if removed or added else "nothing is read"
 
 
 def _sums(frames: Iterable[BlockFrame]) -> tuple[int, int, int, int, int]:
