@@ -69,7 +69,10 @@ def renew_files(
     for (schema_id, by_id), touched in groups.items():
         pairs = [(each.file, each.opened) for each in touched]
         # what a file's types may be was seen when it was attached
-        staged = stage_source_files(head.store, schemas[schema_id], by_id, pairs, reads_as_logged).segments
+        divided = head.snapshot.has_page_zones
+        staged = stage_source_files(
+            head.store, schemas[schema_id], by_id, pairs, reads_as_logged, page_zones=divided
+        ).segments
         removed = blocks.take(np.array([each.block for each in touched], np.int64))
         segment_ids = head.segments().segments_containing(removed.ordinals)
         replacements = [BlockReplacement((block_id,), 1) for block_id in removed.ids]

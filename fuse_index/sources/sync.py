@@ -178,7 +178,7 @@ def _stage(
     about = SourceVersion.of(snapshot)
     of_files = widens_to_doubles if about.choice.widen else can_widen
     widens = of_files if plan.state.columns is None else reads_as_logged
-    return stage_source_files(store, schema, plan.state.by_id, plan.opened, widens, votes_only)
+    return stage_source_files(store, schema, plan.state.by_id, plan.opened, widens, votes_only, snapshot.has_page_zones)
 
 
 def attach_source(

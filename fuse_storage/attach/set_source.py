@@ -18,7 +18,7 @@ from fuse_storage.metadata.snapshot import SOURCE_PROPERTY, Snapshot
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.store.store import Store
 from fuse_storage.table import StoredTable
-from fuse_storage.validation.features import FOREIGN_FILES_FEATURE, VOTES_ONLY_FEATURE
+from fuse_storage.validation.features import FOREIGN_FILES_FEATURE, PAGE_ZONES_FEATURE, VOTES_ONLY_FEATURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def first_attached_snapshot(
         last_column_id=0,
         names={},
         properties={**validate_properties(properties), SOURCE_PROPERTY: source.to_property()},
-        reader_features=(FOREIGN_FILES_FEATURE, *((VOTES_ONLY_FEATURE,) if votes_only else ())),
+        reader_features=(FOREIGN_FILES_FEATURE, VOTES_ONLY_FEATURE if votes_only else PAGE_ZONES_FEATURE),
     )
     evolved = evolve_to(empty, ColumnMatch.of(empty, columns).fields)
     return replace(evolved, schemas={evolved.schema_id: evolved.schema})

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_storage import statistics
+from fuse_storage.attach.page_zones import PageZones, group_sizes
 from fuse_storage.attach.source_files import UNKNOWABLE, SourceFile
 from fuse_storage.commit.schema_evolution import can_widen
 from fuse_storage.deletion_vector import write_vectors
@@ -32,7 +33,7 @@ from fuse_storage.metadata.segment import (
     zones_path,
 )
 from fuse_storage.metadata.segment_list import segment_row
-from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET, Footer
+from fuse_storage.parquet.footer import Footer
 from fuse_storage.parquet.foreign.file import FORMAT_BY_ID, FORMAT_BY_NAME, modified_microseconds
 from fuse_storage.parquet.foreign.file_schema import (
     FileColumns,
@@ -84,16 +85,18 @@ def stage_source_files(
     opened: Sequence[tuple[SourceFile, OpenedFile]],
     widens: TypeWidening = can_widen,
     votes_only: bool = False,
+    page_zones: bool = False,
 ) -> StagedFiles:
     """Stage segments whose blocks are these files; those without rows that count are left out.
 
     ``by_id``: columns are found by field ids. ``widens``: whether a file may have a column in one type and the table in
-    another. Raises SchemaError or Unsupported, naming the file; with ``votes_only`` it is left out instead.
+    another. ``page_zones``: row groups are divided into zones where pages end. Raises SchemaError or Unsupported,
+    naming the file; with ``votes_only`` it is left out instead.
     """
     started, staged, unread, narrower, unknown = utc_now(), [], set[str](), set[int](), 0
     converted, make = set[str](), _BlockUnit.knowable if votes_only else _BlockUnit.of
     found = (
-        make(schema, by_id, widens, *pair)
+        make(schema, by_id, widens, *pair, page_zones)
         for pair in opened
         if not pair[0].deleted_rows(pair[1].parsed.row_count).all()
     )
@@ -121,13 +124,15 @@ def stage_source_files(
 
 @dataclass(frozen=True, slots=True)
 class _BlockUnit:
-    """One file as a block. ``row``: of ``BLOCK_SCHEMA``. ``zones``: statistics of row groups by column id.
+    """One file as a block. ``row``: of ``BLOCK_SCHEMA``. ``groups``: statistics of row groups by column id.
 
-    ``deleted``: bool, shape (rows,), True where a row does not count.
+    ``divided``: how row groups are divided into zones. ``deleted``: bool, shape (rows,), True where a row does not
+    count.
     """
 
     row: dict[str, Any]
-    zones: Mapping[int, ColumnStatistics]
+    groups: Mapping[int, ColumnStatistics]
+    divided: PageZones
     unread: frozenset[str]
     narrower: frozenset[int]
     deleted: RowMask
@@ -139,11 +144,11 @@ class _BlockUnit:
 
     @staticmethod
     def knowable(
-        schema: Schema, by_id: bool, widens: TypeWidening, file: SourceFile, opened: OpenedFile
+        schema: Schema, by_id: bool, widens: TypeWidening, file: SourceFile, opened: OpenedFile, page_zones: bool
     ) -> _BlockUnit | None:
         """The block of a table for votes alone, which need not have all columns of the file; None if it knows none."""
         try:
-            return _BlockUnit.of(schema, by_id, widens, file, opened, votes_only=True)
+            return _BlockUnit.of(schema, by_id, widens, file, opened, page_zones, votes_only=True)
         except UNKNOWABLE:
             return None
 
@@ -154,6 +159,7 @@ class _BlockUnit:
         widens: TypeWidening,
         file: SourceFile,
         opened: OpenedFile,
+        page_zones: bool,
         votes_only: bool = False,
     ) -> _BlockUnit:
         footer = opened.footer(physical_names(schema) if by_id else None)
@@ -172,6 +178,7 @@ class _BlockUnit:
         read = pa.schema([each for each in columns.schema if each.name not in hidden])
         narrower = narrower_columns(read, schema, widens, opened.where)
         counts = [group.row_count for group in opened.parsed.groups]
+        divided = PageZones.of_pages(footer) if page_zones else PageZones.of_groups(counts)
         deleted = file.deleted_rows(sum(counts))
         row = {
             "id": new_id(),
@@ -184,8 +191,8 @@ class _BlockUnit:
             "footer_offset": opened.offset,
             "footer_length": len(opened.data),
             "seal": opened.seal,
-            "zone_rows": counts,
-            "zone_sizes": _zone_sizes(opened),
+            "zone_rows": divided.rows.tolist(),
+            "zone_sizes": None if (sizes := group_sizes(opened)) is None else divided.sizes(sizes),
             "schema_id": schema.id,
             "level": 0,
             "partition": json.dumps(constants) if constants else None,
@@ -193,12 +200,12 @@ class _BlockUnit:
             "etag": file.etag if opened.meta is None else opened.meta.etag,
             "source_deletes": file.deletes,
         }
-        zones = dict(_zone_statistics(schema, footer, found, opened, constants))
+        groups = dict(_group_statistics(schema, footer, found, opened, constants))
         unread = unread_names(columns.schema, schema) | set(found.names).difference(read.names)
         doubles = {each.physical_name for each in schema.fields if is_.is_float64(each.type)}
         converted = columns.converted | {each.name for each in read if is_.is_int64(each.type) and each.name in doubles}
         converted &= by_name.keys() - hidden
-        return _BlockUnit(row, zones, frozenset(unread), frozenset(narrower), deleted, frozenset(converted))
+        return _BlockUnit(row, groups, divided, frozenset(unread), frozenset(narrower), deleted, frozenset(converted))
 
 
 def _write_vectors(store: Store, units: Sequence[_BlockUnit]) -> None:
@@ -218,20 +225,7 @@ def _readable(columns: FileColumns, schema: Schema, where: str) -> FileColumns:
     return columns
 
 
-def _zone_sizes(opened: OpenedFile) -> list[int] | None:
-    """The bytes of each row group; None unless they lie one after the other, right behind the magic."""
-    sizes, position = [], FIRST_ZONE_OFFSET
-    for group in opened.parsed.groups:
-        start = min(chunk.start for chunk in group.chunks)
-        end = max(chunk.start + chunk.byte_count for chunk in group.chunks)
-        if start != position or sum(chunk.byte_count for chunk in group.chunks) != end - start:
-            return None
-        sizes.append(end - start)
-        position = end
-    return sizes
-
-
-def _zone_statistics(
+def _group_statistics(
     schema: Schema, footer: Footer, found: pa.Schema, opened: OpenedFile, constants: Mapping[int, Any]
 ) -> Iterator[tuple[int, ColumnStatistics]]:
     """Statistics of each column that has any, one unit a row group."""
@@ -273,8 +267,8 @@ def _block_rows(units: Sequence[_BlockUnit], schema: Schema) -> pa.Table:
     columns = {each.name: pa.array([unit.row.get(each.name) for unit in units], each.type) for each in BLOCK_SCHEMA}
     whole = [
         {
-            column_id: statistics.roll_up_statistics(found, np.array([0, len(found)]), np.array(unit.row["zone_rows"]))
-            for column_id, found in unit.zones.items()
+            column_id: statistics.roll_up_statistics(found, np.array([0, len(found)]), unit.divided.group_rows)
+            for column_id, found in unit.groups.items()
         }
         for unit in units
     ]
@@ -283,7 +277,9 @@ def _block_rows(units: Sequence[_BlockUnit], schema: Schema) -> pa.Table:
 
 def _zone_rows(units: Sequence[_BlockUnit], schema: Schema) -> pa.Table:
     rows = pa.array([rows for unit in units for rows in unit.row["zone_rows"]], pa.int64())
-    return pa.table({"row_count": rows} | _statistics_columns([unit.zones for unit in units], schema))
+    return pa.table(
+        {"row_count": rows} | _statistics_columns([unit.divided.divide(unit.groups) for unit in units], schema)
+    )
 
 
 def _statistics_columns(units: Sequence[Mapping[int, ColumnStatistics]], schema: Schema) -> dict[str, pa.Array]:

@@ -33,6 +33,10 @@ _HEADER_FIELDS: thrift.Selection = {
     _COMPRESSED_SIZE_FIELD: None,
     _DATA_HEADER_FIELD: {_VALUE_COUNT_FIELD: None},
 }
+_DICTIONARY_ENCODINGS = (2, 8)
+"""PLAIN_DICTIONARY and RLE_DICTIONARY."""
+_ENCODINGS: thrift.Selection = {_DATA_HEADER_FIELD: {2: None}, _DATA_HEADER_V2_FIELD: {4: None}}
+"""The encodings of a DataPageHeader and of a DataPageHeaderV2."""
 _ANY_HEADER_FIELDS: thrift.Selection = {**_HEADER_FIELDS, _DATA_HEADER_V2_FIELD: {_VALUE_COUNT_FIELD: None}}
 
 
@@ -54,6 +58,12 @@ def is_page_of(page: memoryview, row_count: int) -> bool:
         return bool(header[fields[kind]][_VALUE_COUNT_FIELD] == row_count)
     except (LookupError, ValueError):
         return False
+
+
+def needs_dictionary(page: memoryview) -> bool:
+    """Whether a data page refers to its chunk's dictionary: writers give up theirs where it grows too long."""
+    header, _ = thrift.read_selected(page, 0, _ENCODINGS)
+    return any(encoding in _DICTIONARY_ENCODINGS for values in header.values() for encoding in values.values())
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as is_
 
-from fuse_storage.errors import RESTORE_HINT, Corrupt, StorageError
+from fuse_storage.errors import RESTORE_HINT, Corrupt, InvalidArgument, StorageError
 from fuse_storage.parquet import page_subset, projection
 from fuse_storage.parquet.footer import (
     UNREADABLE,
@@ -26,9 +26,10 @@ from fuse_storage.parquet.footer import (
     read_footer,
 )
 from fuse_storage.parquet.foreign.footer import read_foreign_footer
+from fuse_storage.parquet.foreign.row_groups import rows_in_groups
 from fuse_storage.parquet.foreign.values import convert_values, raise_if_old_calendar
 from fuse_storage.parquet.page_subset import PageSubset
-from fuse_storage.parquet.pages import Int64Array, RowMask, is_page_of
+from fuse_storage.parquet.pages import Int64Array, RowMask, is_page_of, needs_dictionary
 from fuse_storage.parquet.sparse_file import SparseFile
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.store.cache import Cache, column_cache
@@ -61,6 +62,11 @@ def read_block(
         read_footer(store, block, cache) if block.foreign is None else read_foreign_footer(store, block, schema, cache)
     )
     zone_numbers = list(range(len(footer.zone_rows)) if zones is None else map(int, zones))
+    if zones is not None and len(block.zone_rows) > len(footer.zone_rows):  # zones are parts of row groups
+        if zone_numbers != sorted(set(zone_numbers)):
+            raise InvalidArgument(f"zones {zone_numbers} of {block.key} do not ascend")
+        zone_numbers, row_mask = rows_in_groups(block.zone_rows, footer.zone_rows, zone_numbers, row_mask)
+        row_mask = None if row_mask.all() else row_mask
     leaf_columns = [
         numbers for field in fields if field.id not in constants and (numbers := _leaf_columns(field, footer.paths))
     ]
@@ -255,8 +261,11 @@ class _ZoneReader:
     def _page_subset(self, file: SparseFile, pages: Int64Array) -> PageSubset:
         rows = self.footer.pages.row_counts[pages]
         ranges = self.footer.pages.byte_ranges(pages)
+        views = [file.view(*page_range) for page_range in ranges]
         dictionary_length = 0 if rows[0] else ranges[0][1]  # a first page without rows is the dictionary
-        return PageSubset([file.view(*page_range) for page_range in ranges], int(rows.sum()), dictionary_length)
+        if dictionary_length and self.footer.foreign is not None and not any(map(needs_dictionary, views[1:])):
+            views, dictionary_length = views[1:], 0  # it may be as long as fifty pages
+        return PageSubset(views, int(rows.sum()), dictionary_length)
 
     def _split(self, rows: RowMask) -> Iterator[tuple[int, RowMask]]:
         """Each zone, and what the mask says of its rows."""

@@ -14,12 +14,21 @@ HOT_FEATURE = "hot"
 """The reader feature of snapshots that are followed through their chains."""
 FOREIGN_FILES_FEATURE = "foreign-files"
 """The reader feature of tables whose blocks are files that somebody else wrote."""
+PAGE_ZONES_FEATURE = "page-zones"
+"""The reader feature of tables of whose foreign files zones may be parts of row groups."""
 VOTES_ONLY_FEATURE = "votes-only"
 """The reader feature of attached tables of whose files only the source knows how, and which, rows are read."""
 DELETION_VECTORS_FEATURE = "deletion-vectors"
 """The reader feature of tables in which rows of some blocks no longer count."""
 READER_FEATURES: frozenset[str] = frozenset(
-    [SHARED_FILES_FEATURE, FOREIGN_FILES_FEATURE, VOTES_ONLY_FEATURE, HOT_FEATURE, DELETION_VECTORS_FEATURE]
+    [
+        SHARED_FILES_FEATURE,
+        FOREIGN_FILES_FEATURE,
+        PAGE_ZONES_FEATURE,
+        VOTES_ONLY_FEATURE,
+        HOT_FEATURE,
+        DELETION_VECTORS_FEATURE,
+    ]
 )
 """Features of later format versions that this version reads."""
 PARTITIONS_FEATURE = "partitions"

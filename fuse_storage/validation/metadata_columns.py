@@ -44,10 +44,12 @@ def check_ids(column: pa.ChunkedArray, name: str) -> None:
         raise ValueError(f"column {name!r} has what is no id of 32 hex digits")
 
 
-def check_lists(lists: pa.ChunkedArray, name: str, totals: pa.ChunkedArray | None, greatest: int) -> None:
-    """Raise ValueError for lists that are null, empty, or hold numbers below 1; or add up to other than ``totals``."""
+def check_lists(
+    lists: pa.ChunkedArray, name: str, totals: pa.ChunkedArray | None, greatest: int, least: int = 1
+) -> None:
+    """Raise ValueError for lists that are null, empty, or hold numbers below ``least``, or out of ``totals``' sums."""
     values = pc.list_flatten(lists)
-    check_numbers(values, name, 1, greatest)
+    check_numbers(values, name, least, greatest)
     if lists.null_count or not pc.all(pc.greater(pc.list_value_length(lists), 0), min_count=0).as_py():
         raise ValueError(f"column {name!r} has empty lists")
     if totals is not None and len(lists):

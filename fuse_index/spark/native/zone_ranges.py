@@ -18,6 +18,8 @@ JOINED_GAP_BYTES = 256 << 10
 def partial_ranges(plan: ScanPlan[BlockFrame]) -> npt.NDArray[np.int64]:
     """Ranges of the blocks of which a plan reads some zones and not others: int64, shape (k, 3).
 
+    Of a zone that is part of a row group, the row group is read: its first zone has its size, the others have 0.
+
     Each is a block, by its number in the snapshot, the first byte, and the number of bytes. Blocks whose zones have no
     known sizes have none. Two zones of 100 and 50 bytes of block 7, of which the second is read, make
     ``[[7, 104, 50]]``.
@@ -30,8 +32,9 @@ def partial_ranges(plan: ScanPlan[BlockFrame]) -> npt.NDArray[np.int64]:
     ends = np.cumsum(blocks.zone_sizes)
     starts = ends - blocks.zone_sizes
     places = FIRST_ZONE_OFFSET + starts - starts[blocks.zone_offsets[:-1]][owners]
-    known = np.minimum.reduceat(blocks.zone_sizes, blocks.zone_offsets[:-1]) > 0
-    read = np.flatnonzero(plan.zones & (partial & known)[owners])
+    known = blocks.zone_sizes[blocks.zone_offsets[:-1]] > 0
+    heads = np.flatnonzero(blocks.zone_sizes != 0)
+    read = heads[np.logical_or.reduceat(plan.zones & (partial & known)[owners], heads)]
     if not len(read):
         return np.zeros((0, 3), np.int64)
     first, last, owner = places[read], places[read] + blocks.zone_sizes[read], owners[read]

@@ -25,6 +25,7 @@ from fuse_storage.parquet.footer import (
     read_block_ranges,
     seal_number,
 )
+from fuse_storage.parquet.foreign.row_groups import are_parts
 from fuse_storage.parquet.foreign.thrift_footer import (
     INT96_TYPE,
     MAX_BYTES_AFTER_PAGES,
@@ -146,7 +147,7 @@ def read_foreign_footer(store: Store, block: BlockFile, schema: Schema, cache: C
             footer = OpenedFile(where, block.footer_offset, data, parse_footer(data[-length:], where)).footer(names)
         except UNREADABLE as problem:
             raise Corrupt(f"{where} is no Parquet file that can be read: {problem!r}") from problem
-        if block.zone_rows not in ((), tuple(footer.zone_rows)):
+        if block.zone_rows and not are_parts(block.zone_rows, footer.zone_rows):
             raise Corrupt(f"{where}: its footer does not fit the table; {RESTORE_HINT}")
         return footer
 
@@ -255,7 +256,10 @@ def _pages(chunk: ForeignChunk, row_count: int, data: bytes, offset: int) -> lis
     if chunk.offset_index is None or chunk.offset_index[0] < offset:
         return whole
     start = chunk.offset_index[0] - offset
-    places = page_locations(data[start : start + chunk.offset_index[1]])
+    try:
+        places = page_locations(data[start : start + chunk.offset_index[1]])
+    except (LookupError, ValueError):  # damaged: no row needs it
+        return whole
     if not places:
         return whole
     ends = [place[2] for place in places[1:]] + [row_count]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
@@ -157,3 +158,18 @@ SKIPPERS = "indexes and statistics"
 def _sizes(text: str) -> list[float]:
     """The numbers in a metric's text, before units such as MiB."""
     return [float(word.strip("(")) for word in text.split() if word.strip("(").replace(".", "", 1).isdigit()]
+
+
+@pytest.mark.any_spark
+def test_of_zones_that_are_parts_of_row_groups_the_row_groups_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    rows, group = pa.table({"id": np.arange(3 * 60_000), "k": KEYS[: 3 * 60_000], "noise": NOISE[: 3 * 60_000]}), 60_000
+    (tmp_path / "lake").mkdir()
+    pq.write_table(rows, tmp_path / "lake" / "a.parquet", row_group_size=group, write_page_index=True)
+    table = fuse.attach(tmp_path / "lake", tmp_path / "t")
+    table.create_index("by_k", "bloom", ["k"])
+    for places in ([group + 50_000], [5, 59_000, 2 * group + 1], [0, group, 2 * group]):
+        condition = f"k IN ({', '.join(str(KEYS[place]) for place in places)})"
+        assert table.explain(condition).to_dict()["zones"]["total"] > 6
+        found = fuse_spark.read(spark, str(tmp_path / "t")).filter(condition)
+        assert sorted(row.id for row in found.collect()) == places
+        assert rows_scanned(found) == group * len({place // group for place in places})
