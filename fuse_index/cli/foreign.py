@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
@@ -20,6 +20,7 @@ from fuse_index.cli.options import (
     TableArgument,
     join_repeated,
     parse_pairs,
+    split_names,
     split_table_name,
     split_terms,
 )
@@ -61,17 +62,35 @@ def _attach(
     votes_only: Annotated[
         bool, typer.Option("--votes-only", help="For indexes alone, which readers of the source ask: read no row here.")
     ] = False,
+    columns: Annotated[
+        list[str] | None, typer.Option("--columns", help="The columns that it is to have, by commas; all if left out.")
+    ] = None,
+    widen: Annotated[
+        bool, typer.Option("--widen", help="Whole numbers beside doubles of other files are doubles.")
+    ] = False,
+    max_age: Annotated[
+        str | None, typer.Option("--max-age", help="Such as 1m: who opens it later has it synced if it is older.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a table over files that others write: nothing is copied, and nothing is written there."""
+    chosen = None if columns is None else split_names(join_repeated(columns))
+    about: dict[str, Any] = {"columns": chosen, "widen": widen, "max_age": max_age}
     if (named := split_table_name(table)) is None:
-        made = attach(source, table, format_.value, votes_only=votes_only)
+        made = attach(source, table, format_.value, votes_only=votes_only, **about)
     elif votes_only:
         raise InputError(f"{table} is a name, by which rows are read: with --votes-only give the table a place")
     else:
-        made = catalog(named[0]).attach_table(named[1], source, format_.value)
+        made = catalog(named[0]).attach_table(named[1], source, format_.value, **about)
     snapshot = made.snapshot
-    content = {"table": table, "snapshot": snapshot.id, "files": snapshot.block_count, "rows": snapshot.row_count}
+    content: dict[str, Any] = {
+        "table": table,
+        "snapshot": snapshot.id,
+        "files": snapshot.block_count,
+        "rows": snapshot.row_count,
+    }
+    if left_out := made.inspect.left_out():
+        content["left_out"] = dict(left_out)
     output.print_result(content, f"attached {snapshot.block_count:,} files, {snapshot.row_count:,} rows", as_json)
 
 

@@ -1,27 +1,27 @@
-"""Tables come into a warehouse: created, staged, cloned, attached and registered."""
+"""Tables come into a warehouse: created, staged, cloned and registered."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.ingest import arrow_input
 from fuse_index.table.arguments import table_key
-from fuse_index.table.open import attach, check_url
+from fuse_index.table.open import check_url
 from fuse_index.table.table import Table
+from fuse_index.warehouse.attaching import AttachingMixin
 from fuse_index.warehouse.replacement import Replacement, begin_replacement
-from fuse_index.warehouse.tables import TablesMixin, texts_about
+from fuse_index.warehouse.tables import texts_about
 from fuse_storage import CommitUnknown, CreateTable, InvalidArgument, NewTable, StoredTable
 
 _WAREHOUSE_PROPERTIES = ("comment", "owner")
 """Properties of a new table that the warehouse keeps; all others are the table's own."""
 
 
-class CreationMixin(TablesMixin):
+class CreationMixin(AttachingMixin):
     """The part of ``fuse_index.Catalog`` that makes tables, and names those that are there."""
 
     def create_table(
@@ -207,43 +207,6 @@ class CreationMixin(TablesMixin):
         except storage.StorageError:  # its files are gone again, and need nothing of the source
             source.untag(staged.table.snapshot.summary["cloned_from"]["tag"])
             raise
-        return staged.table
-
-    def attach_table(
-        self,
-        identifier: str | Sequence[str],
-        source: str | Path,
-        format: str = "parquet",  # noqa: A002  # promised
-    ) -> Table:
-        """Make a table over the files of another, as ``fuse_index.attach`` does, under a name.
-
-        Args:
-            identifier: The name of the new table.
-            source: As for ``fuse_index.attach``.
-            format: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
-
-        Returns:
-            The table.
-
-        Raises:
-            AlreadyExists: The name is taken.
-            NotFound: There is no such namespace.
-            InputError: The source is none of this format; or SchemaError, Unsupported, as ``attach`` raises.
-            StorageError: A store fails.
-
-        Example:
-            >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
-            >>> folder, warehouse = tempfile.mkdtemp(), tempfile.mkdtemp()
-            >>> pq.write_table(pa.table({"id": [1, 2]}), f"{folder}/part.parquet")
-            >>> fuse.catalog(warehouse, create=True).attach_table("orders", folder).count()
-            2
-        """
-        staged = storage.stage_table(
-            self.warehouse,
-            storage.parse_identifier(identifier),
-            lambda store: attach(source, store.url, format, options=getattr(store, "options", None), host=self.host),
-        )
-        staged.commit()
         return staged.table
 
     def register_table(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from deltalake import write_deltalake
 
 import fuse_index as fuse
@@ -74,3 +75,26 @@ def test_a_table_for_votes_alone_is_attached_to_a_place(run: Run, tmp_path: Path
     assert run("attach", lake, f"{tmp_path}/warehouse#t", "--format", "delta", "--votes-only").code == 1
     assert run("attach", lake, table, "--format", "delta", "--votes-only").code == 0
     assert "votes on the files" in run("convert", table).err
+
+
+@pytest.mark.filterwarnings("default::fuse_index.LeftOutWarning")
+def test_columns_and_ages_are_chosen_as_in_python(run: Run, tmp_path: Path) -> None:
+    lake, warehouse = tmp_path / "lake", str(tmp_path / "warehouse")
+    lake.mkdir()
+    pq.write_table(pa.table({"id": [1, 2], "n": [1, 2], "at": pa.array([1, 2], pa.time64("us"))}), lake / "0.parquet")
+    pq.write_table(pa.table({"id": [3], "n": [0.5]}), lake / "1.parquet")
+    fuse.catalog(warehouse, create=True)
+
+    for place in (str(tmp_path / "table"), f"{warehouse}#t"):
+        assert "int64" in run("attach", str(lake), place).err
+        assert run("attach", str(lake), place, "--columns", "at", "--widen").code == 1
+        done = run("attach", str(lake), place, "--widen", "--max-age", "1m", "--json")
+        told = json.loads(done.out)
+        assert "'at'" in done.err
+        assert (told["rows"], list(told["left_out"])) == (3, ["at"])
+    table = fuse.catalog(warehouse).load_table("t")
+    assert table.snapshot.properties["max_age_seconds"] == 60
+    assert table.to_arrow("n < 1", columns=["n"]).to_pylist() == [{"n": 0.5}]
+    narrow = str(tmp_path / "narrow")
+    assert run("attach", str(lake), narrow, "--columns", "id", "--columns", "n", "--widen").code == 0
+    assert fuse.open_table(narrow).schema.names == ["id", "n"]

@@ -74,10 +74,12 @@ def _clone(call: ProcedureCall) -> pa.Table:
 
 def _attach(call: ProcedureCall) -> pa.Table:
     name, source, format_ = call.identifier(), call["source"], call["format"]
+    chosen = None if call["columns"] is None else [each.strip() for each in call["columns"].split(",") if each.strip()]
+    about = {"columns": chosen, "widen": call["widen"], "max_age": call["max_age"]}
     if is_place(name[0]):
-        made = attach(source, name[0], format_, options=call.names.options)
+        made = attach(source, name[0], format_, options=call.names.options, **about)
     else:
-        made = call.names.require_warehouse().attach_table(name, source, format_)
+        made = call.names.require_warehouse().attach_table(name, source, format_, **about)
     return _place(".".join(name), made)
 
 
@@ -148,7 +150,14 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
     ),
     "attach": Procedure(
         "Make a table over files that others write: a Parquet folder, a Delta or an Iceberg table",
-        [Parameter("source", "its path or URL"), TABLE, optional("format", "what the source is", "parquet")],
+        [
+            Parameter("source", "its path or URL"),
+            TABLE,
+            optional("format", "what the source is", "parquet"),
+            optional("columns", "those that the table is to have, by commas; all that can be read if left out"),
+            optional("widen", "whole numbers beside doubles of other files are doubles", False, bool),
+            optional("max_age", "such as 1m: who opens it later has it synced if it is older"),
+        ],
         _attach,
     ),
     "sync": Procedure(

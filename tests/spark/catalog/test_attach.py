@@ -93,3 +93,15 @@ def test_rows_of_a_table_for_votes_alone_are_not_read_here(sql_spark: SparkSessi
         with pytest.raises(Exception, match=r"votes on the files of .*, and does not know which rows of them count"):
             way()
     assert sql_spark.sql(f"SELECT count(*) FROM fuse.`{place}`.snapshots").head()[0] == 2
+
+
+def test_columns_and_ages_are_chosen_as_in_python(sql_spark: SparkSession, tmp_path: Path) -> None:
+    lake, place = tmp_path / "lake", str(tmp_path / "table")
+    lake.mkdir()
+    pq.write_table(pa.table({"id": [1, 2], "n": [1, 2], "more": [1, 2]}), lake / "0.parquet")
+    pq.write_table(pa.table({"id": [3], "n": [0.5], "more": [3]}), lake / "1.parquet")
+    options = "columns => 'id, n', widen => true, max_age => '1m'"
+    sql_spark.sql(f"CALL fuse.system.attach('{lake}', '{place}', {options})")
+    table = fuse.open_table(place)
+    assert (table.schema.names, table.snapshot.properties["max_age_seconds"]) == (["id", "n"], 60)
+    assert table.to_arrow("n < 1").to_pylist() == [{"id": 3, "n": 0.5}]
