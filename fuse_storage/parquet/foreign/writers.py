@@ -70,6 +70,16 @@ KNOWN_LIES = (
 )
 
 
+_SIGNED_DECIMALS = {"parquet-cpp-arrow": (11,), "parquet-mr": (1, 10), "parquet-rs": (30,)}
+"""From which version on writers are known to order decimals that are kept as bytes by their sign, as Parquet says."""
+
+
+def orders_decimals(footer: ForeignFooter) -> bool:
+    """Whether the writer is known to order decimals that are kept as bytes of fixed length as numbers."""
+    name, version = _writer(footer.created_by)
+    return version >= _SIGNED_DECIMALS.get(name, _NEVER)
+
+
 def believed_statistics(footer: ForeignFooter, chunk: ForeignChunk, is_decimal: bool) -> RawStatistics:
     """What can be believed of a chunk's statistics, by who wrote the file; the rest is unknown (None).
 
@@ -92,11 +102,17 @@ def believed_statistics(footer: ForeignFooter, chunk: ForeignChunk, is_decimal: 
 
 @lru_cache(maxsize=64)
 def _lies_of(created_by: str) -> tuple[Lie, ...]:
+    name, version = _writer(created_by)
+    return tuple(lie for lie in KNOWN_LIES if lie.writer == name and version < lie.fixed)
+
+
+@lru_cache(maxsize=64)
+def _writer(created_by: str) -> tuple[str, tuple[int, ...]]:
+    """The writer's name and version, which is empty where it is not told."""
     told = _CREATED_BY.fullmatch(created_by)
     assert told is not None  # a name of any text matches
     digits = told["version"] or told["short"]
-    version = tuple(int(part[:9]) for part in digits.split(".")) if digits else ()
-    return tuple(lie for lie in KNOWN_LIES if lie.writer == told["name"].strip() and version < lie.fixed)
+    return told["name"].strip(), tuple(int(part[:9]) for part in digits.split(".")) if digits else ()
 
 
 def _may_be_dictionary(arrow_schema: bytes, chunk: ForeignChunk) -> bool:

@@ -69,8 +69,22 @@ def test_decimals_are_believed_where_they_are_kept_as_integers() -> None:
     values = pa.array([Decimal("-1.50"), Decimal("2.25"), None], pa.decimal128(9, 2))
 
     assert (Decimal("-1.50"), Decimal("2.25"), 1) == believed(values, store_decimal_as_integer=True)
-    assert believed(values) == (None, None, 1)
-    assert believed(values.cast(pa.decimal128(30, 2)), store_decimal_as_integer=True) == (None, None, 1)
+
+
+@pytest.mark.parametrize("precision", [3, 9, 10, 18, 19, 30, 38])
+def test_decimals_kept_as_bytes_are_ordered_by_their_sign_by_writers_that_are_known_to(precision: int) -> None:
+    values = pa.array([Decimal("-1.5"), None, Decimal("2.5"), Decimal("-0.1")], pa.decimal128(precision, 1))
+    greatest = Decimal(f"{10 ** (precision - 1) - 1}.9")
+    extremes = pa.array([greatest, greatest.copy_negate()], values.type)
+
+    assert believed(values) == (Decimal("-1.5"), Decimal("2.5"), 1)
+    assert believed(extremes, pa.decimal128(38, 1)) == (greatest.copy_negate(), greatest, 0)
+    footer = footer_of(values)
+    for writer in ("parquet-cpp-arrow version 10.0.1", "delta-rs version py-1.6.6", "impala version 4.0", "parquet-mr"):
+        other = foreign_statistics(replace(footer, created_by=writer), 0, values.type, values.type)
+        assert bounds(other)[:2] == (None, None)
+    cut = with_statistics(footer, RawStatistics(b"", b"\x01", 0), RawStatistics(b"\xff" * 17, b"\x01" * 17, 0))
+    assert foreign_statistics(cut, 0, values.type, values.type).min.to_pylist() == [None, None]
 
 
 UNKNOWN: Mapping[str, tuple[pa.Array, Mapping[str, Any]]] = {
