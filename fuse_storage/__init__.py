@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         mark_narrower,
         plain_source_columns,
     )
-    from fuse_storage.attach.source_files import UNKNOWABLE, SourceFile, open_source_files
+    from fuse_storage.attach.source_files import UNKNOWABLE, SharedKeys, SourceFile, open_source_files
     from fuse_storage.attach.stage_files import StagedFiles, reads_as_logged, stage_source_files
     from fuse_storage.bitmaps import pack_mask, unpack_mask
     from fuse_storage.bounds import prefix_end

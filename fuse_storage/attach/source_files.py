@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,32 @@ ColumnConstants = Mapping[str | int, Any]
 
 Values are as JSON has defaults.
 """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedKeys(Mapping[str | int, Any]):
+    """A mapping whose keys are shared by many: a tuple takes a fifth of a dict, of thousands of files with a hundred.
+
+    ``places``: where the value of each key is among ``values_in_order``.
+
+    >>> one = SharedKeys({"a": 0, "b": 1}, (7, None))
+    >>> one == {"a": 7, "b": None}, "c" in one
+    (True, False)
+    """
+
+    places: Mapping[str | int, int]
+    values_in_order: tuple[Any, ...]
+
+    def __getitem__(self, key: str | int) -> Any:
+        return self.values_in_order[self.places[key]]
+
+    def __iter__(self) -> Iterator[str | int]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
 UNKNOWABLE = (SchemaError, Unsupported, Corrupt, NotFound, pa.ArrowException)
 """What is raised for a file that a table for votes alone does not know: its readers may find a way, or raise."""
 

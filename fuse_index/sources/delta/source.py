@@ -18,6 +18,7 @@ from fuse_index.sources.delta.log import commit_key, live_vectors, log_version
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
 from fuse_storage import (
     SHARED_PLACES_OPTION,
+    SharedKeys,
     SourceColumn,
     SourceFile,
     StorageError,
@@ -30,6 +31,8 @@ from fuse_storage import (
 _MAX_DIGITS = 19
 """Digits of the greatest version that there can be."""
 _DELETION_VECTORS = "deletionVectors"
+_FILES_AT_ONCE = 200
+"""Files of which values of partitions are Python's at a time."""
 _KNOWN_FEATURES = {
     "collations",
     "collations-preview",
@@ -125,14 +128,18 @@ class DeltaSource:
         places = {} if deletes is None else dict(deletes.places)
         actions = pa.table(table.get_add_actions(flatten=False))
         wanted = [name for name in ("path", "size_bytes", "partition") if name in actions.column_names]
-        for row in actions.select(wanted).to_pylist():
+        chosen, known = actions.select(wanted), {str: dict[Any, Any](), int: dict[Any, Any]()}
+        del actions
+        places_of = {
+            each.physical_name if each.id is None else each.id: at for at, each in enumerate(partitions.values())
+        }
+        rows = (row for batch in chosen.to_batches(max_chunksize=_FILES_AT_ONCE) for row in batch.to_pylist())
+        for row in rows:
             values: Mapping[str, Any] = row.get("partition") or {}
-            constants = {
-                column.physical_name if column.id is None else column.id: encode_default(
-                    values.get(name, values.get(column.physical_name))
-                )
-                for name, column in partitions.items()
-            }
+            found = (encode_default(values.get(name, values.get(of.physical_name))) for name, of in partitions.items())
+            # files of a partition have the same texts and numbers
+            shared = tuple(known.get(type(each), {}).setdefault(each, each) for each in found)
+            constants = SharedKeys(places_of, shared)
             where = self._location(row["path"])
             vector = places.pop(where, None)
             yield SourceFile(

@@ -2,6 +2,7 @@
 
 import json
 import struct
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fuse_index as fuse
+from fuse_index.sources.delta.source import DeltaSource
 
 
 def written_log(
@@ -228,3 +230,37 @@ def test_deleted_rows_are_followed_while_columns_change(tmp_path: Path) -> None:
     assert (table.count(), table.sync().rows) == (8, 6)
     assert table.schema.names == ["a", "b", "c"]
     assert sorted(table.to_arrow("c IS NULL AND a > 3").column("a").to_pylist()) == [4, 6, 8, 9]
+
+
+def test_values_of_partitions_take_little_for_each_file(tmp_path: Path) -> None:
+    """A hundred partition columns of two thousand files: as dicts they took 9 kB a file, and 12 for a while."""
+    names, files = [f"p{number}" for number in range(100)], 2_000
+    fields = [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]
+    kinds = {name: ("string", "integer", "double", "boolean")[number % 4] for number, name in enumerate(names)}
+    fields += [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]
+    said = {"string": "city {}", "integer": "10{}", "double": "-0.{}", "boolean": "true"}
+    (tmp_path / "_delta_log").mkdir()
+    with (tmp_path / "_delta_log" / f"{0:020}.json").open("w") as log:
+        schema = json.dumps({"type": "struct", "fields": fields})
+        about = {"id": "i", "format": {"provider": "parquet", "options": {}}, "configuration": {}, "createdTime": 0}
+        metadata = about | {"schemaString": schema, "partitionColumns": names}
+        log.write(json.dumps({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}) + "\n")
+        log.write(json.dumps({"metaData": metadata}) + "\n")
+        for file in range(files):
+            values = {name: None if file % 9 == 0 else said[kind].format(file % 50) for name, kind in kinds.items()}
+            add = {"path": f"{file}.parquet", "partitionValues": values, "size": 9, "modificationTime": 0}
+            log.write(json.dumps({"add": {**add, "dataChange": True}}) + "\n")
+    source = DeltaSource.open(str(tmp_path), {})
+    source.state()  # what is imported is no part of it
+    tracemalloc.start()
+    state = source.state()
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert (kept < 3_000 * files, peak < 4_500 * files) == (True, True), (kept / files, peak / files)
+    (ninth,) = [each for each in state.files if each.location.endswith("/107.parquet")]
+    assert dict(ninth.constants) == {
+        name: {"string": "city 7", "integer": 107, "double": -0.7, "boolean": True}[kind]
+        for name, kind in kinds.items()
+    }
+    assert set(next(each for each in state.files if each.location.endswith("/9.parquet")).constants.values()) == {None}
