@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         adopt_files,
         create_attached_table,
         first_attached_snapshot,
+        has_page_zones,
         set_source,
     )
     from fuse_storage.attach.source_columns import (
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         plain_source_columns,
     )
     from fuse_storage.attach.source_files import UNKNOWABLE, SharedKeys, SourceFile, open_source_files
-    from fuse_storage.attach.stage_files import StagedFiles, reads_as_logged, stage_source_files
+    from fuse_storage.attach.stage_files import FileRules, StagedFiles, reads_as_logged, stage_source_files
     from fuse_storage.bitmaps import pack_mask, unpack_mask
     from fuse_storage.bounds import prefix_end
     from fuse_storage.card import (

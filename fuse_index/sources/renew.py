@@ -12,11 +12,13 @@ from fuse_index.sources.sync import SyncResult
 from fuse_storage import (
     BlockReplacement,
     Corrupt,
+    FileRules,
     OpenedFile,
     ReplaceBlocks,
     SourceFile,
     SourceVersion,
     StoredTable,
+    has_page_zones,
     live_row_masks,
     modified_microseconds,
     open_source_files,
@@ -69,10 +71,8 @@ def renew_files(
     for (schema_id, by_id), touched in groups.items():
         pairs = [(each.file, each.opened) for each in touched]
         # what a file's types may be was seen when it was attached
-        divided = head.snapshot.has_page_zones
-        staged = stage_source_files(
-            head.store, schemas[schema_id], by_id, pairs, reads_as_logged, page_zones=divided
-        ).segments
+        rules = FileRules(by_id, reads_as_logged, page_zones=has_page_zones(head.snapshot))
+        staged = stage_source_files(head.store, schemas[schema_id], rules, pairs).segments
         removed = blocks.take(np.array([each.block for each in touched], np.int64))
         segment_ids = head.segments().segments_containing(removed.ordinals)
         replacements = [BlockReplacement((block_id,), 1) for block_id in removed.ids]

@@ -23,6 +23,7 @@ from fuse_storage import (
     BlockReplacement,
     ColumnMatch,
     Field,
+    FileRules,
     NotFound,
     ReplaceBlocks,
     SetSource,
@@ -38,6 +39,7 @@ from fuse_storage import (
     can_widen,
     create_attached_table,
     first_attached_snapshot,
+    has_page_zones,
     mark_narrower,
     reads_as_logged,
     set_source,
@@ -178,7 +180,8 @@ def _stage(
     about = SourceVersion.of(snapshot)
     of_files = widens_to_doubles if about.choice.widen else can_widen
     widens = of_files if plan.state.columns is None else reads_as_logged
-    return stage_source_files(store, schema, plan.state.by_id, plan.opened, widens, votes_only, snapshot.has_page_zones)
+    rules = FileRules(plan.state.by_id, widens, votes_only, has_page_zones(snapshot))
+    return stage_source_files(store, schema, rules, plan.opened)
 
 
 def attach_source(

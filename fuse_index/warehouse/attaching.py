@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ class AttachingMixin(TablesMixin):
         identifier: str | Sequence[str],
         source: str | Path,
         format: str = "parquet",  # noqa: A002  # promised
-        properties: Mapping[str, Any] | None = None,
         *,
         columns: Sequence[str] | None = None,
         widen: bool = False,
@@ -32,7 +31,6 @@ class AttachingMixin(TablesMixin):
             identifier: The name of the new table.
             source: As for ``fuse_index.attach``.
             format: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
-            properties: As for ``fuse_index.attach``.
             columns: As for ``fuse_index.attach``.
             widen: As for ``fuse_index.attach``.
             max_age: As for ``fuse_index.attach``.
@@ -57,9 +55,7 @@ class AttachingMixin(TablesMixin):
         staged = storage.stage_table(
             self.warehouse,
             storage.parse_identifier(identifier),
-            lambda store: attach(
-                source, store.url, format, properties, options=getattr(store, "options", None), **about
-            ),
+            lambda store: attach(source, store.url, format, options=getattr(store, "options", None), **about),
         )
         staged.commit()
         return staged.table

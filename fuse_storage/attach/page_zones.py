@@ -47,7 +47,7 @@ class PageZones:
 
     @property
     def group_rows(self) -> Int64Array:
-        """int64, the rows of each row group."""
+        """int64, shape (row groups,): the rows of each."""
         return np.bincount(self.groups, self.rows).astype(np.int64)
 
     @property

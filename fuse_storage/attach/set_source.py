@@ -88,6 +88,11 @@ class SourceVersion:
         )
 
 
+def has_page_zones(snapshot: Snapshot) -> bool:
+    """Whether zones of foreign files may be parts of their row groups."""
+    return PAGE_ZONES_FEATURE in snapshot.reader_features
+
+
 def first_attached_snapshot(
     store: Store,
     columns: Sequence[SourceColumn],

@@ -78,28 +78,30 @@ def reads_as_logged(found: pa.DataType, logged: pa.DataType) -> bool:
     return (found == _NAIVE and logged == _IN_UTC) or can_widen(found, logged)
 
 
+@dataclass(frozen=True, slots=True)
+class FileRules:
+    """How files become blocks. ``by_id``: columns are found by field ids. ``page_zones``: zones end where pages do.
+
+    ``widens``: whether a file may have a column in one type and the table in another. ``votes_only``: a file that
+    cannot be known is left out.
+    """
+
+    by_id: bool
+    widens: TypeWidening = can_widen
+    votes_only: bool = False
+    page_zones: bool = False
+
+
 def stage_source_files(
-    store: Store,
-    schema: Schema,
-    by_id: bool,
-    opened: Sequence[tuple[SourceFile, OpenedFile]],
-    widens: TypeWidening = can_widen,
-    votes_only: bool = False,
-    page_zones: bool = False,
+    store: Store, schema: Schema, rules: FileRules, opened: Sequence[tuple[SourceFile, OpenedFile]]
 ) -> StagedFiles:
     """Stage segments whose blocks are these files; those without rows that count are left out.
 
-    ``by_id``: columns are found by field ids. ``widens``: whether a file may have a column in one type and the table in
-    another. ``page_zones``: row groups are divided into zones where pages end. Raises SchemaError or Unsupported,
-    naming the file; with ``votes_only`` it is left out instead.
+    Raises SchemaError or Unsupported, naming the file, unless the table is for votes only.
     """
     started, staged, unread, narrower, unknown = utc_now(), [], set[str](), set[int](), 0
-    converted, make = set[str](), _BlockUnit.knowable if votes_only else _BlockUnit.of
-    found = (
-        make(schema, by_id, widens, *pair, page_zones)
-        for pair in opened
-        if not pair[0].deleted_rows(pair[1].parsed.row_count).all()
-    )
+    converted, make = set[str](), _BlockUnit.knowable if rules.votes_only else _BlockUnit.of
+    found = (make(schema, rules, *pair) for pair in opened if not pair[0].deleted_rows(pair[1].parsed.row_count).all())
     while batch := list(islice(found, MAX_BLOCKS_PER_SEGMENT)):
         units = [unit for unit in batch if unit is not None]
         unknown += len(batch) - len(units)
@@ -143,29 +145,20 @@ class _BlockUnit:
         return int(self.row["row_count"])
 
     @staticmethod
-    def knowable(
-        schema: Schema, by_id: bool, widens: TypeWidening, file: SourceFile, opened: OpenedFile, page_zones: bool
-    ) -> _BlockUnit | None:
+    def knowable(schema: Schema, rules: FileRules, file: SourceFile, opened: OpenedFile) -> _BlockUnit | None:
         """The block of a table for votes alone, which need not have all columns of the file; None if it knows none."""
         try:
-            return _BlockUnit.of(schema, by_id, widens, file, opened, page_zones, votes_only=True)
+            return _BlockUnit.of(schema, rules, file, opened)
         except UNKNOWABLE:
             return None
 
     @staticmethod
-    def of(
-        schema: Schema,
-        by_id: bool,
-        widens: TypeWidening,
-        file: SourceFile,
-        opened: OpenedFile,
-        page_zones: bool,
-        votes_only: bool = False,
-    ) -> _BlockUnit:
+    def of(schema: Schema, rules: FileRules, file: SourceFile, opened: OpenedFile) -> _BlockUnit:
+        by_id = rules.by_id
         footer = opened.footer(physical_names(schema) if by_id else None)
         found = read_file_schema(footer)
         keys = {each.id if by_id else each.physical_name: each for each in schema.fields}
-        columns = _readable(file_columns(found, footer, opened.where, votes_only), schema, opened.where)
+        columns = _readable(file_columns(found, footer, opened.where, rules.votes_only), schema, opened.where)
         by_name = {each.physical_name: each.id for each in schema.fields}
         constants: dict[int, Any] = {by_name[name]: None for name in columns.nulls if name in by_name}
         constants |= {keys[key].id: value for key, value in file.constants.items() if key in keys}
@@ -176,9 +169,9 @@ class _BlockUnit:
             if key in keys and keys[key].physical_name not in found.names
         }
         read = pa.schema([each for each in columns.schema if each.name not in hidden])
-        narrower = narrower_columns(read, schema, widens, opened.where)
+        narrower = narrower_columns(read, schema, rules.widens, opened.where)
         counts = [group.row_count for group in opened.parsed.groups]
-        divided = PageZones.of_pages(footer) if page_zones else PageZones.of_groups(counts)
+        divided = PageZones.of_pages(footer) if rules.page_zones else PageZones.of_groups(counts)
         deleted = file.deleted_rows(sum(counts))
         row = {
             "id": new_id(),

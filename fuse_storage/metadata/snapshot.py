@@ -148,11 +148,6 @@ class Snapshot(Shown):
         """Whether it votes on files of its source, whose own readers know which of their rows count."""
         return features.VOTES_ONLY_FEATURE in self.reader_features
 
-    @property
-    def has_page_zones(self) -> bool:
-        """Whether zones of foreign files may be parts of their row groups."""
-        return features.PAGE_ZONES_FEATURE in self.reader_features
-
     def check_rows(self) -> None:
         """Raise VotesOnly where no rows are read or changed here."""
         if self.votes_only:

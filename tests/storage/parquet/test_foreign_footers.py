@@ -13,7 +13,7 @@ from fuse_storage import StorageError, open_store
 from fuse_storage.attach.set_source import SourceVersion, first_attached_snapshot
 from fuse_storage.attach.source_columns import plain_source_columns
 from fuse_storage.attach.source_files import SourceFile
-from fuse_storage.attach.stage_files import stage_source_files
+from fuse_storage.attach.stage_files import FileRules, stage_source_files
 from fuse_storage.parquet.foreign.file_schema import file_columns, read_file_schema
 from fuse_storage.parquet.foreign.footer import open_foreign_file
 
@@ -60,7 +60,7 @@ def attach_one(place: str, data: bytes) -> None:
     found = file_columns(read_file_schema(footer), footer, "a.parquet")
     columns = plain_source_columns(found.schema)
     first = first_attached_snapshot(open_store("memory://no-table"), columns, SourceVersion("parquet", place, None), {})
-    stage_source_files(store, first.schema, False, [(SourceFile("a.parquet", len(data)), opened)])
+    stage_source_files(store, first.schema, FileRules(by_id=False), [(SourceFile("a.parquet", len(data)), opened)])
 
 
 @pytest.mark.parametrize("seed", range(2))
