@@ -9,6 +9,7 @@ from fuse_index.expressions.json import documents as json_documents
 from fuse_index.expressions.json import path as json_paths
 from fuse_index.expressions.like import LikePattern
 from fuse_index.expressions.value_set import Interval, ValueSet
+from fuse_index.expressions.variant.columns import variant_documents
 from fuse_index.indexes.ballot import ALL, NONE, SOME, Ballot
 from fuse_index.indexes.block_batch import BlockBatch, Payload
 from fuse_index.indexes.interface import (
@@ -28,7 +29,16 @@ from fuse_index.indexes.interface import (
 )
 from fuse_index.indexes.sandbox import map_concurrently
 from fuse_index.reasons import Reason
-from fuse_storage import ColumnStatistics, Corrupt, Pack, Sidecar, prefix_end, ranges_to_indices, read_untrusted_parquet
+from fuse_storage import (
+    VARIANT,
+    ColumnStatistics,
+    Corrupt,
+    Pack,
+    Sidecar,
+    prefix_end,
+    ranges_to_indices,
+    read_untrusted_parquet,
+)
 
 __all__ = [
     "ALL",
@@ -36,6 +46,7 @@ __all__ = [
     "DEFAULT_LG_K",
     "NONE",
     "SOME",
+    "VARIANT",
     "Aggregate",
     "Aggregation",
     "Answers",
@@ -74,4 +85,5 @@ __all__ = [
     "read_untrusted_parquet",
     "state_of",
     "texts_from_lengths",
+    "variant_documents",
 ]

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 Operator = OneOf["=", "<=>", "<>", "<", "<=", ">", ">="]
 CastMode = OneOf["legacy", "ansi", "try"]
-JsonFunction = OneOf["get_json_object", "from_json", "variant_get"]
+JsonFunction = OneOf["get_json_object", "from_json", "variant_get", "try_variant_get"]
 
 
 _Part = TypeVar("_Part")
@@ -60,9 +60,9 @@ class Cast:
 class JsonPath:
     """What ``get_json_object(term, path)`` gives: text, or NULL where the path or the document is missing.
 
-    Or what another function of Spark finds at the path, as a value of ``type``: ``from_json(term, schema).a.b``, or
-    ``variant_get(parse_json(term), path, type)``. Of those only Spark knows the value, but an index may know what it
-    cannot be.
+    Or what another function of Spark finds at the path, as a value of ``type``: ``from_json(term, schema).a.b``,
+    ``variant_get(term, path, type)`` of a VARIANT, or ``variant_get(parse_json(term), path, type)`` of a text. Where
+    the term is a text, only Spark knows the value, but an index may know what it cannot be.
     """
 
     term: Term

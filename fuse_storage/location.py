@@ -23,6 +23,7 @@ from fuse_storage.partitions.spec import PARTITION_PROPERTY, partition_by
 from fuse_storage.schema.schema import Schema, check_names
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.store import Store
+from fuse_storage.validation.features import schema_features
 from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES, check_seconds
 from fuse_storage.validation.maintenance_policy import MAINTENANCE_PROPERTIES, MaintenancePolicy
 
@@ -170,6 +171,7 @@ def first_snapshot(
         names={part.id: (part.name,) for part in all_fields},
         cluster_ids=cluster_column_ids(new_schema, cluster_by, method),
         properties=valid_properties,
+        reader_features=tuple(schema_features({new_schema.id: new_schema})),
     )
     return partition_by(key_by(snapshot, key), partitions)
 

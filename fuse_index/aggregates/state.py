@@ -22,7 +22,7 @@ from fuse_index.aggregates import sketches
 from fuse_index.expressions.coercion import INTEGER_TYPES
 from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.expressions.traversal import columns_of
-from fuse_index.expressions.types import spark_type_name
+from fuse_index.expressions.types import is_compound, spark_type_name
 from fuse_index.predicate import Literal, Term
 
 AggregateFunction = OneOf["count", "sum", "min", "max", "avg", "hll_sketch_agg", "hll_union_agg"]
@@ -118,7 +118,7 @@ class Aggregation:
         for term in self.groups:
             if not any(columns_of(term)):
                 raise UnsupportedAggregate("a constant is no group: leave it out")
-            if is_.is_nested(term.type) or term.type == pa.null():
+            if is_compound(term.type) or term.type == pa.null():
                 raise UnsupportedAggregate(
                     f"rows cannot be grouped here by values of type {spark_type_name(term.type)}"
                 )
@@ -126,7 +126,7 @@ class Aggregation:
             data_type = aggregate.argument.type
             if not any(columns_of(aggregate.argument)) and aggregate != COUNT_STAR:
                 raise UnsupportedAggregate(f"{aggregate.function} of a constant: leave it out")
-            if aggregate.function in ("min", "max") and (is_.is_nested(data_type) or data_type == pa.null()):
+            if aggregate.function in ("min", "max") and (is_compound(data_type) or data_type == pa.null()):
                 raise UnsupportedAggregate(f"{aggregate.function} of {spark_type_name(data_type)} is not known here")
             if aggregate.function in SKETCH_ARGUMENT_TYPES:
                 _check_sketch(aggregate)

@@ -26,6 +26,7 @@ from fuse_index.changes.row_diff import ChangedBlocks, UpdatePairs, without_prei
 from fuse_index.errors import InputError
 from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.expressions.to_sql import predicate_sql
+from fuse_index.expressions.variant.columns import text_schema, with_texts
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import plan_scan
@@ -53,8 +54,7 @@ class Changes(storage.Shown):
 
     ``schema_table``: the snapshot in whose columns rows come, and which ``columns``, ``key`` and ``predicate`` are
     about. ``with_tail``: both have the rows that are not tiered yet; to who leaves them out, tiering brings rows.
-    ``preimages``: whether it is looked up what rows were.
-
+    ``preimages``: whether it is looked up what rows were. ``texts``: whether VARIANT is told as JSON text.
     Where blocks were replaced by commits that may have changed rows, up to some 100 bytes are held for each of their
     rows, besides the blocks at hand; otherwise the blocks at hand alone.
     """
@@ -70,6 +70,7 @@ class Changes(storage.Shown):
     engine: Engine
     with_tail: bool = True
     preimages: bool = True
+    texts: bool = False
 
     def _facts(self) -> Mapping[str, Any]:
         where = None if self.predicate is None else predicate_sql(self.predicate)
@@ -109,7 +110,7 @@ class Changes(storage.Shown):
             else field
             for field in fields
         ]
-        return pa.schema([*fields, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])
+        return text_schema(pa.schema([*fields, pa.field(CHANGE_TYPE, pa.string(), nullable=False)]), self.texts)
 
     def by_commit(self) -> ChangesByCommit:
         """Tell the changes of each commit instead of the net ones, with its number and time.
@@ -147,7 +148,7 @@ class Changes(storage.Shown):
             >>> [batch.num_rows for batch in table.changes(1).to_batches()]
             [2]
         """
-        for rows in self._tables():
+        for rows in map(with_texts, self._tables()) if self.texts else self._tables():
             yield from (batch for batch in rows.cast(self.schema).to_batches() if len(batch))
 
     def to_arrow(self) -> pa.Table:

@@ -66,4 +66,4 @@ class ChangesMixin(TableHandle):
         key_names = later.key if key is None else resolve_column_names(key, later, self.context)
         predicate = resolve_predicate(where, later, self.engine)
         tail = self.with_tail
-        return Changes(before, after, after, names, key_names, predicate, self.engine, tail, preimages).validate()
+        return Changes(before, after, after, names, key_names, predicate, self.engine, tail, preimages, True).validate()

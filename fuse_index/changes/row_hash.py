@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 from xxhash import xxh3_128_digest
 
-from fuse_storage import chunked_to_array
+from fuse_storage import chunked_to_array, is_variant
 
 _ByteRows = npt.NDArray[np.uint8]
 """One row of bytes for each value."""
@@ -77,6 +77,8 @@ def _non_null_bytes(values: pa.Array) -> _ByteRows:
     data_type = values.type
     if is_.is_null(data_type):
         return np.zeros((len(values), 0), np.uint8)
+    if is_variant(data_type):
+        return _non_null_bytes(values.storage)  # two ways to encode one value are two values
     if is_.is_struct(data_type):
         return _concat_columns([_value_bytes(part) for part in values.flatten()], len(values))
     if is_.is_map(data_type):

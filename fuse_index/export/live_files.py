@@ -26,6 +26,7 @@ from fuse_storage import (
     StoredTable,
     TableUrl,
     is_keyed,
+    is_variant,
     live_row_masks,
 )
 
@@ -132,6 +133,10 @@ class LiveFiles:
                 TableUrl(self.table.store.url)
                 + f" has files of {snapshot.source['url']}, with columns as that has them, which "
                 f"{format_.name} cannot be told: read the source itself"
+            )
+        if variant := next((top.name for top in snapshot.schema.fields if is_variant(top.type)), None):
+            raise SchemaError(
+                f"column {variant!r} is VARIANT, which exports to {format_.name} do not have: drop it, or read it here"
             )
         fixed = snapshot.key if is_keyed(snapshot) else ()
         plain = next((top.name for top in snapshot.schema.fields if top.is_leaf and top.name not in fixed), "…")

@@ -19,7 +19,7 @@ from fuse_index.expressions import decimal_arithmetic
 from fuse_index.expressions.coercion import INTEGER_TYPES, as_decimal, coerce_term, common_type, is_number
 from fuse_index.expressions.decimal_arithmetic import MAX_PRECISION, bounded_type, natural_size
 from fuse_index.expressions.errors import AnalysisError, SparkWouldRaise, UnsupportedExpression
-from fuse_index.expressions.types import spark_type_name
+from fuse_index.expressions.types import is_compound, spark_type_name
 from fuse_index.predicate import Call, Context, Literal, Term
 
 _Values = Any
@@ -283,7 +283,7 @@ def _is_negative_zero(term: Term) -> bool:
 
 
 def _is_no_text(data_type: pa.DataType) -> bool:
-    return bool(is_.is_nested(data_type) or data_type == pa.binary())
+    return bool(is_compound(data_type) or data_type == pa.binary())
 
 
 def _array(values: _Values, *beside: _Values) -> pa.Array:

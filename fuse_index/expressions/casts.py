@@ -87,13 +87,14 @@ def to_float32(exact: Decimal) -> float:
 
 
 def _cast_function(source: pa.DataType, target: pa.DataType) -> Callable[[Any, pa.DataType, CastMode, Context], Any]:
-    classes = _cast_class(source), _cast_class(target)
+    classes = cast_class(source), cast_class(target)
     if classes not in _CASTS:
         raise NotReproducible(f"a cast from {spark_type_name(source)} to {spark_type_name(target)} is not known here")
     return _CASTS[classes]
 
 
-def _cast_class(data_type: pa.DataType) -> str:
+def cast_class(data_type: pa.DataType) -> str:
+    """The word for all types between which casts go alike."""
     if data_type in INTEGER_BITS:
         return "int"
     if is_.is_floating(data_type):

@@ -16,8 +16,9 @@ import pyarrow.types as is_
 from fuse_index.expressions.casts import cast_value
 from fuse_index.expressions.datetimes import TRIMMED_CHARACTERS
 from fuse_index.expressions.errors import AnalysisError, NotReproducible
-from fuse_index.expressions.types import spark_type_name
-from fuse_index.predicate import Cast, CastMode, Context, Literal, Operator, Term
+from fuse_index.expressions.types import is_compound, spark_type_name
+from fuse_index.predicate import Cast, CastMode, Context, JsonPath, Literal, Operator, Term
+from fuse_storage import is_variant
 
 INTEGER_TYPES = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _INTEGER_PRECISION = dict(zip(INTEGER_TYPES, (3, 5, 10, 20), strict=True))
@@ -33,6 +34,7 @@ def coerce_comparison(operator: Operator, left: Term, right: Term, context: Cont
 
     Raises AnalysisError, or NotReproducible where Spark's type is not known here.
     """
+    _refuse_variants(left, right)
     if (
         pa.bool_() in (left.type, right.type)
         and operator in ("<", "<=", ">", ">=")
@@ -44,8 +46,14 @@ def coerce_comparison(operator: Operator, left: Term, right: Term, context: Cont
     return coerce_term(left, data_type, context), coerce_term(right, data_type, context)
 
 
+def _refuse_variants(*terms: Term) -> None:
+    if any(is_variant(term.type) for term in terms):
+        raise AnalysisError("Spark compares no VARIANT, only values in it: say the type, as in v:a::INT = 1")
+
+
 def coerce_in_list(term: Term, values: Sequence[Literal], context: Context) -> tuple[Term, tuple[Literal, ...]]:
     """Both sides of an IN, as one type. Raises AnalysisError, NotReproducible."""
+    _refuse_variants(term, *values)
     data_types = [term.type, *dict.fromkeys({id(value.type): value.type for value in values}.values())]
     data_type = (
         reduce(lambda a, b: common_type(a, b, context), data_types)
@@ -82,6 +90,9 @@ def coerce_term(term: Term, data_type: pa.DataType, context: Context, mode: Cast
     if term.type == data_type:
         return term
     mode = mode or ("ansi" if context.ansi else "legacy")
+    if is_variant(term.type) and not is_compound(data_type):
+        inner, path = (term.term, term.path) if isinstance(term, JsonPath) else (term, "$")
+        return JsonPath(inner, path, data_type, "try_variant_get" if mode == "try" else "variant_get")
     if not isinstance(term, Literal):
         return Cast(term, data_type, mode)
     value = cast_literal(term, data_type, mode, context)
@@ -153,7 +164,7 @@ def _beside_text(other: pa.DataType, context: Context) -> pa.DataType:
         return pa.float64()
     if other == pa.float32():
         return pa.float64() if context.ansi else other
-    if is_.is_nested(other):
+    if is_compound(other):
         raise AnalysisError(f"Spark does not compare {spark_type_name(other)} with string")
     return other
 

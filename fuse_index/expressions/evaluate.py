@@ -20,10 +20,12 @@ from fuse_index.expressions import calls, casts, datetimes, kernels
 from fuse_index.expressions.case import evaluate_case
 from fuse_index.expressions.errors import NotReproducible, SparkWouldRaise
 from fuse_index.expressions.json import path as json_paths
+from fuse_index.expressions.json.found_texts import texts_at_path
 from fuse_index.expressions.kernels import COMPARISON_KERNELS, array_wall_clocks, casts_alike, in_list, like
 from fuse_index.expressions.to_sql import predicate_sql, term_sql
 from fuse_index.expressions.traversal import compares_columns_only
 from fuse_index.expressions.types import spark_type_name
+from fuse_index.expressions.variant.get import variant_get
 from fuse_index.predicate import (
     And,
     Call,
@@ -46,6 +48,7 @@ from fuse_index.predicate import (
     StartsWith,
     Term,
 )
+from fuse_storage import is_variant
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
@@ -149,8 +152,8 @@ class _Rows:
                 return self._comparison(predicate)
             case In(term, values):
                 return in_list(self.term_array(term), values)
-            case IsNull(JsonPath(inner, path, function="get_json_object") as found):
-                return pc.is_null(self._json(found, self.term_array(inner), path, json_paths.SPELLING))
+            case IsNull(JsonPath(inner, function="get_json_object") as found):
+                return pc.is_null(texts_at_path(found, self.term_array(inner), json_paths.SPELLING))
             case IsNull(term):
                 return pc.is_null(self.term(term))
             case StartsWith(term, text):
@@ -184,16 +187,18 @@ class _Rows:
                 return self._column(path)
             case Literal(value, data_type):
                 return pa.scalar(value, data_type)
-            case Cast(JsonPath(inner, path, function="get_json_object") as found, data_type, _) if (
-                data_type == pa.float64()
-            ):
+            case Cast(JsonPath(inner, function="get_json_object") as found, data_type, _) if data_type == pa.float64():
                 # a double is the same in all its spellings
-                texts = self._json(found, self.term_array(inner), path, json_paths.SPELLING)
+                texts = texts_at_path(found, self.term_array(inner), json_paths.SPELLING)
                 return self._cast(term, texts, found.type, data_type)
             case Cast(inner, data_type, _):
                 return self._cast(term, self.term(inner), inner.type, data_type)
-            case JsonPath(inner, path, _):
-                return self._json(term, self.term_array(inner), path)
+            case JsonPath(inner, path, data_type, function) if is_variant(inner.type):
+                strict = self.strict and function == "variant_get"
+                found = self.term_array(inner)
+                return self._known(term, lambda: variant_get(found, path, data_type, strict, self.context))
+            case JsonPath(inner):
+                return texts_at_path(term, self.term_array(inner))
             case Call(name) if calls.is_known_call(name, self.functions):
                 return self._known(term, lambda: self._known_call(term))
             case Case():
@@ -206,23 +211,6 @@ class _Rows:
         for name in path[1:]:
             values = pc.struct_field(values, name)
         return values
-
-    def _json(self, term: JsonPath, documents: pa.Array, path: str, doubt: int = json_paths.SURE) -> pa.Array:
-        """What ``get_json_object`` gives, if no text of it is more doubtful than that."""
-        if term.function != "get_json_object":
-            raise OpaqueError(f"only Spark can evaluate {term_sql(term)}")
-        try:
-            found = json_paths.get_json_objects(documents, path)
-        except NotReproducible as unsure:
-            raise OpaqueError(f"only Spark can evaluate {term_sql(term)}: {unsure}") from None
-        doubtful = np.flatnonzero(found.doubts > doubt)
-        if len(doubtful):
-            document = documents[int(doubtful[0])].as_py()
-            shown = document if len(document) < 100 else f"{document[:100]}…"
-            raise OpaqueError(
-                f"only Spark can evaluate {term_sql(term)} of {shown!r}: Java's versions write it in different ways"
-            )
-        return found.texts
 
     def _call(self, term: Term, name: str, arguments: list[_Values]) -> _Values:
         function = self.functions.get(name)
@@ -240,7 +228,7 @@ class _Rows:
         operands = [self.term(argument) for argument in term.arguments]
         return calls.evaluate_known_call(term, operands, len(self.rows), self.context, self.lenient, approximate)
 
-    def _known(self, term: Call, evaluate: Callable[[], _Values]) -> _Values:
+    def _known(self, term: Term, evaluate: Callable[[], _Values]) -> _Values:
         try:
             return evaluate()
         except NotReproducible as doubt:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from fuse_index.expressions import coercion
+from fuse_index.expressions import coercion, types
 from fuse_index.expressions.cast_inversion import OrderedType, implied_bounds, is_lossless_cast, ordered_type_of
 from fuse_index.expressions.errors import AnalysisError, NotReproducible
 from fuse_index.expressions.to_sql import predicate_sql
@@ -117,7 +117,7 @@ def _listed_values(part: Predicate, connective: type[And] | type[Or]) -> tuple[T
     if isinstance(part, Compare) and part.operator == ("=" if connective is Or else "<>"):
         value, data_type = part.right, part.left.type
         if isinstance(value, Literal) and value.value is not None and value.type == data_type:
-            return None if isinstance(part.left, Literal) or pa.types.is_nested(data_type) else (part.left, (value,))
+            return None if isinstance(part.left, Literal) or types.is_compound(data_type) else (part.left, (value,))
     return None
 
 

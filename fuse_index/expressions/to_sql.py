@@ -34,6 +34,7 @@ from fuse_index.predicate import (
     StartsWith,
     Term,
 )
+from fuse_storage import is_variant
 
 _MAX_SHOWN_VALUES = 8
 """Values of a long IN list that a person wants to see."""
@@ -91,8 +92,9 @@ def term_sql(shown: Term) -> str:
             )
         case JsonPath(inner, path, data_type, "from_json"):
             return f"from_json({term_sql(inner)}).{path.removeprefix('$.')}"
-        case JsonPath(inner, path, data_type, "variant_get"):
-            return f"variant_get(parse_json({term_sql(inner)}), {_text(path)}, {_text(spark_type_name(data_type))})"
+        case JsonPath(inner, path, data_type, ("variant_get" | "try_variant_get") as function):
+            variant = term_sql(inner) if is_variant(inner.type) else f"parse_json({term_sql(inner)})"
+            return f"{function}({variant}, {_text(path)}, {_text(spark_type_name(data_type))})"
         case JsonPath(inner, path):
             return f"get_json_object({term_sql(inner)}, {_text(path)})"
         case Call("-" | "~" as sign, (operand,), _):

@@ -1,6 +1,6 @@
 """Spark's types, as JSON and as SQL names, and the Arrow types that stand for them here. Imports no Spark.
 
-Only types that a column of a table can have are known; whatever else Spark sends (intervals, VARIANT, collated text,
+Only types that a column of a table can have are known; whatever else Spark sends (intervals, collated text,
 user-defined types) has no Arrow type here, and what is built on it is not understood.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_storage import SPARK_TYPES_BY_NAME
+from fuse_storage import SPARK_TYPES_BY_NAME, is_variant
 
 _TYPES_BY_NAME: Mapping[str, pa.DataType] = {**SPARK_TYPES_BY_NAME, "void": pa.null()}
 """A literal may be of type void (NULL), which no column is."""
@@ -81,6 +81,11 @@ def type_from_spark_name(name: str) -> pa.DataType | None:
         precision, scale = int(match[1] or 10), int(match[2] or 0)
         return pa.decimal128(precision, scale) if 0 < precision <= 38 and 0 <= scale <= precision else None
     return _TYPES_BY_NAME.get(_SYNONYMS.get(word, word))
+
+
+def is_compound(data_type: pa.DataType) -> bool:
+    """Whether values have parts, as those of nested types and of VARIANT do: none of these is compared here."""
+    return bool(pa.types.is_nested(data_type) or is_variant(data_type))
 
 
 def spark_type_name(data_type: pa.DataType) -> str:

@@ -13,22 +13,35 @@ import pyarrow.types as is_
 
 from fuse_index.errors import InputError
 from fuse_index.expressions import types
+from fuse_index.expressions.variant.columns import encode_values, parse_variants, text_schema
 from fuse_index.ingest.read_files import read_files
 from fuse_index.sql.ddl import parse_schema
+from fuse_storage import is_variant
 
 _BATCH_ROWS = 65_536
 
 
 def to_record_batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield rows, in whatever form they are given, as record batches. Raises InputError.
+    """Yield rows, in whatever form they are given, as record batches; text is VARIANT where the schema says so.
+
+    Raises InputError. See ``_record_batches``.
+    """
+    known = schema or pa.schema([])
+    batches = _record_batches(data, known)
+    if any(is_variant(field.type) for field in known):
+        return (parse_variants(batch, known) for batch in batches)
+    return batches
+
+
+def _record_batches(data: Any, known: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield rows as they are given.
 
     ``data``: a pa.Table, RecordBatch or RecordBatchReader, anything with an Arrow C stream, a pandas DataFrame, a
     pyarrow dataset, paths of files as for ``read_files``, a dict of columns, a list of dicts, or an iterable of any of
-    these, which is read as it is used. ``schema``: what types columns are to have where the data itself leaves that
+    these, which is read as it is used. ``known``: what types columns are to have where the data itself leaves that
     open, as in pandas (where NaN, None and NaT all mean NULL), dicts and text files. Columns are neither renamed nor
     left out: whoever writes them checks that they fit.
     """
-    known = schema or pa.schema([])
     match data:
         case pa.Table():
             yield from data.to_batches(max_chunksize=_BATCH_ROWS)
@@ -37,7 +50,7 @@ def to_record_batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa
         case pa.RecordBatchReader():
             yield from data
         case _ if are_paths(data):
-            yield from read_files(data, schema=known)
+            yield from read_files(data, schema=text_schema(known))
         case Mapping():
             yield from _table_from_columns(data, known).to_batches(max_chunksize=_BATCH_ROWS)
         case list() | tuple() if all(isinstance(item, dict) for item in data):
@@ -81,7 +94,7 @@ def _batches_of_items(data: Iterable[Any], schema: pa.Schema) -> Iterator[pa.Rec
             yield from _table_from_dicts(rows, schema).to_batches()
             rows = []
         if not isinstance(item, dict):
-            yield from to_record_batches(item, schema)
+            yield from _record_batches(item, schema)
     yield from _table_from_dicts(rows, schema).to_batches()
 
 
@@ -126,6 +139,8 @@ def _column_array(values: Any, name: str, schema: pa.Schema, make: Callable[...,
     try:
         if isinstance(values, pa.Array | pa.ChunkedArray):
             return values
+        if data_type is not None and is_variant(data_type):
+            return encode_values(_python_values(values, make), name)
         if data_type is not None and _would_be_cut(values, data_type):
             return _fit_whole(pa.array(values, from_pandas=make is not pa.array), data_type)
         return make(values, type=data_type)
@@ -133,6 +148,13 @@ def _column_array(values: Any, name: str, schema: pa.Schema, make: Callable[...,
         raise InputError(
             f"column {name!r} holds values that are no {data_type or 'values of one type'}: {refusal}"
         ) from refusal
+
+
+def _python_values(values: Any, make: Callable[..., pa.Array]) -> list[Any]:
+    """Values as Python has them, those that are none to pandas as None."""
+    if make is pa.array:
+        return list(values)
+    return [value if isinstance(value, dict | list) else pa.scalar(value, from_pandas=True).as_py() for value in values]
 
 
 def _fit_whole(values: pa.Array, data_type: pa.DataType) -> pa.Array:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as is_
 
+from fuse_index.expressions.types import is_compound
 from fuse_index.predicate import And, Column, Compare, In, IsNull, Literal, Not, Operator, Or, Predicate, StartsWith
 
 _FLIPPED: dict[Operator, Operator] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -36,7 +37,7 @@ class ForeignPredicates:
             if not is_.is_struct(data_type) or data_type.get_field_index(name) < 0:
                 return None
             data_type = data_type.field(data_type.get_field_index(name)).type
-        return None if is_.is_nested(data_type) else Column(tuple(path), data_type)
+        return None if is_compound(data_type) else Column(tuple(path), data_type)
 
     def compare(self, operator: Operator, left: Any, right: Any, exact: bool) -> Predicate | None:
         """A comparison of a column with a pa.Scalar, in either order."""

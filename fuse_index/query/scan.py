@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from fuse_index.errors import InputError
 from fuse_index.expressions.function import Function
+from fuse_index.expressions.variant.columns import text_schema, with_texts
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import ScanPlan
@@ -31,11 +32,10 @@ class Scan(Shown):
     """Rows of one snapshot that match a predicate.
 
     ``columns`` are top-level logical names, in the order of the answer; ``limit`` stops the reading as soon as so many
-    rows are found. Nothing is read before one of the methods is called, and each call reads anew. Whatever takes a
-    stream of Arrow's takes a scan: ``polars.DataFrame(scan)``, ``duckdb.sql("SELECT … FROM scan")``.
-
-    ``planner``: makes the plan for a further condition; None where no index is asked for one. ``strict``: whether a
-    cast on which Spark raises is an OpaqueError where its row is read; else it has no value.
+    rows are found. Nothing is read before a method is called, and each call reads anew. What takes a stream of Arrow's
+    takes a scan: ``polars.DataFrame(scan)``. ``planner``: makes the plan for a further condition; None where no index
+    is asked for one. ``strict``: whether a cast on which Spark raises is an OpaqueError where its row is read; else it
+    has no value. ``texts``: whether VARIANT is read as JSON text.
     """
 
     plan: ScanPlan[ScanUnits]
@@ -44,11 +44,12 @@ class Scan(Shown):
     limit: int | None = None
     planner: Callable[[Predicate], ScanPlan[ScanUnits]] | None = None
     strict: bool = False
+    texts: bool = False
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the rows, as an Arrow schema."""
-        whole = self.plan.table.snapshot.schema.arrow
+        whole = text_schema(self.plan.table.snapshot.schema.arrow, self.texts)
         return pa.schema([whole.field(name) for name in self.columns])
 
     @cached_property
@@ -108,7 +109,7 @@ class Scan(Shown):
             >>> [len(rows) for rows in table.scan().tables()]
             [2, 1]
         """
-        return self._reader.tables(self.columns)
+        return map(with_texts, self._reader.tables(self.columns)) if self.texts else self._reader.tables(self.columns)
 
     def to_arrow(self) -> pa.Table:
         """Read the rows into one table.

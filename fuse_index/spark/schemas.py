@@ -1,12 +1,21 @@
-"""Spark's schemas of whole tables as Arrow's, and back. In: a schema of either. Out: one of the other."""
+"""Spark's schemas of whole tables as Arrow's, and back; and rows of one as the other takes them.
+
+In: a schema, or rows, of either. Out: of the other.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.types as is_
 from pyspark.sql import types as spark
+from pyspark.sql.functions import coalesce, col, lit, parse_json
 
-from fuse_storage import SPARK_TYPES_BY_NAME, SchemaError
+from fuse_storage import SPARK_TYPES_BY_NAME, VARIANT_STORAGE, SchemaError, is_variant
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _SCALAR_TYPES: tuple[tuple[pa.DataType, spark.DataType], ...] = tuple(
     (SPARK_TYPES_BY_NAME[spark_type.simpleString()], spark_type)
@@ -23,6 +32,7 @@ _SCALAR_TYPES: tuple[tuple[pa.DataType, spark.DataType], ...] = tuple(
         spark.DateType(),
         spark.TimestampType(),
         spark.TimestampNTZType(),
+        spark.VariantType(),
     )
 )
 
@@ -98,6 +108,38 @@ def _arrow_type(spark_type: spark.DataType, path: str) -> pa.DataType:
         if spark_scalar == spark_type:
             return arrow_scalar
     raise SchemaError(f"column {path!r} has type {spark_type.simpleString()}, which a table cannot hold: cast it first")
+
+
+def as_spark_has_it(rows: pa.Table) -> pa.Table:
+    """The rows with VARIANT as Spark takes it of a Python worker: a struct, under no name of ours."""
+    for number, field in enumerate(rows.schema):
+        if is_variant(field.type):
+            rows = rows.set_column(number, field.with_type(VARIANT_STORAGE), rows.column(number).cast(VARIANT_STORAGE))
+    return rows
+
+
+def collect_arrow(rows: DataFrame) -> pa.Table:
+    """All rows of a DataFrame, whose columns are called as they may be in paths.
+
+    Spark gives none of a VARIANT that is NULL, as parts of it would be NULL that may not be; so those are told apart.
+    """
+    variants = [field.name for field in rows.schema if isinstance(field.dataType, spark.VariantType)]
+    if not variants:
+        return rows.toArrow()
+    told = [
+        coalesce(col(name), parse_json(lit("null"))).alias(name) if name in variants else col(name)
+        for name in rows.columns
+    ]
+    found = rows.select(*told, *(col(name).isNull().alias(f"{name}__is_null") for name in variants)).toArrow()
+    for name in variants:
+        values, is_null = found.column(name).combine_chunks(), found.column(f"{name}__is_null").combine_chunks()
+        values = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
+        place = found.schema.get_field_index(name)
+        masked = pa.StructArray.from_arrays(
+            [values.field(number) for number in range(2)], fields=list(values.type), mask=is_null
+        )
+        found = found.set_column(place, pa.field(name, values.type), masked)
+    return found.select(rows.columns)
 
 
 def all_nullable(schema: pa.Schema) -> pa.Schema:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.types as is_
 
 from fuse_index.aggregates.state import (
     COUNT_STAR_ARGUMENT,
@@ -199,7 +198,7 @@ class _Reader(CatalystValueReader):
 
     def comparison(self, tree: CatalystTree) -> Predicate:
         left, right = (self.term(child) for child in tree["children"])
-        if left.type != right.type or is_.is_nested(left.type):
+        if left.type != right.type or types.is_compound(left.type):
             raise UnsupportedExpression(reason=Reason.TYPE_MISMATCH)
         return Compare(_COMPARISONS[tree["node"]], left, right)
 
@@ -212,7 +211,7 @@ class _Reader(CatalystValueReader):
             values = [Literal(decode_catalyst_value(value, term.type), term.type) for value in tree["values"]]
         elif len(values) < len(listed):
             raise UnsupportedExpression
-        if not values or is_.is_nested(term.type):
+        if not values or types.is_compound(term.type):
             raise UnsupportedExpression  # what an empty list means on NULL depends on the session
         return In(term, tuple(values))
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import InvalidOperation
@@ -24,14 +23,13 @@ from fuse_index.expressions.scalar_functions import (
     FUNCTION_BY_CATALYST_CLASS,
     SCALAR_FUNCTIONS,
 )
+from fuse_index.expressions.variant.get import VARIANT_PATH
 from fuse_index.predicate import Call, Cast, CastMode, Column, Context, JsonFunction, JsonPath, Literal, Term
 from fuse_index.reasons import Reason
 from fuse_storage import Field, Schema
 
 CatalystTree = Mapping[str, Any]
 
-_VARIANT_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\['[^'\"\[\]?*\s][^'\"\[\]?]*'\]|\[[0-9]{1,9}\])*")
-"""Paths that ``variant_get`` and ``get_json_object`` read alike."""
 _TIMESTAMP = pa.timestamp("us", "UTC")
 _CAST_MODES: Mapping[str, CastMode] = {"LEGACY": "legacy", "ANSI": "ansi", "TRY": "try"}
 
@@ -101,32 +99,44 @@ class CatalystTermReader:
     def _from_json(self, tree: CatalystTree, names: Sequence[str], parsed: CatalystTree) -> JsonPath:
         data_type = types.type_from_spark_json(tree["type"])
         path = json_paths.path_from_names(names)
-        if parsed["options"] or data_type is None or is_.is_nested(data_type) or json_paths.parse(path) != tuple(names):
+        if (
+            parsed["options"]
+            or data_type is None
+            or types.is_compound(data_type)
+            or json_paths.parse(path) != tuple(names)
+        ):
             raise UnsupportedExpression  # names with quotes, blanks in front, or a star are no names in a path
         return self._json_value(parsed["children"][0], path, data_type, "from_json")
 
     def variant_get(self, tree: CatalystTree) -> JsonPath:
-        return self._of_variant(tree, types.type_from_spark_json(tree["type"]))
+        return self._of_variant(tree, types.type_from_spark_json(tree["type"]), not tree["failOnError"])
 
-    def _of_variant(self, tree: CatalystTree, data_type: pa.DataType | None) -> JsonPath:
-        """A value of a VARIANT that is made of text on the spot."""
-        parsed, path = tree["children"]
+    def _of_variant(self, tree: CatalystTree, data_type: pa.DataType | None, tries: bool) -> JsonPath:
+        """A value in a VARIANT. ``tries``: NULL where a cast fails, where else Spark raises."""
+        source, path = tree["children"]
+        if path["node"] != "Literal" or not isinstance(path["value"], str):
+            raise UnsupportedExpression
+        return self._variant_value(source, path["value"], data_type, tree["zone"], tries)
+
+    def _variant_value(
+        self, source: CatalystTree, path: str, data_type: pa.DataType | None, zone: str, tries: bool
+    ) -> JsonPath:
+        """A value in a column of VARIANT, or in one that is made of text on the spot."""
+        if data_type is None or types.is_compound(data_type):
+            raise UnsupportedExpression
+        if not VARIANT_PATH.fullmatch(path) or zone != self.context.time_zone:
+            raise UnsupportedExpression
+        function: JsonFunction = "try_variant_get" if tries else "variant_get"
+        if source["node"] == "AttributeReference" and source["type"] == "variant":
+            return JsonPath(self.attribute(source), path, data_type, function)
         made = (
-            parsed["node"] == "StaticInvoke"
-            and str(parsed["object"]).endswith(".VariantExpressionEvalUtils$")
-            and parsed["function"]
+            source["node"] == "StaticInvoke"
+            and str(source["object"]).endswith(".VariantExpressionEvalUtils$")
+            and source["function"]
         )
-        if (
-            made != "parseJson"
-            or data_type is None
-            or is_.is_nested(data_type)
-            or path["node"] != "Literal"
-            or not isinstance(path["value"], str)
-        ):
+        if made != "parseJson":
             raise UnsupportedExpression
-        if not _VARIANT_PATH.fullmatch(path["value"]) or tree["zone"] != self.context.time_zone:
-            raise UnsupportedExpression
-        return self._json_value(parsed["children"][0], path["value"], data_type, "variant_get")
+        return self._json_value(source["children"][0], path, data_type, function)
 
     def _json_value(
         self, document: CatalystTree, path: str, data_type: pa.DataType, function: JsonFunction
@@ -138,7 +148,7 @@ class CatalystTermReader:
 
     def literal(self, tree: CatalystTree) -> Literal:
         data_type = types.type_from_spark_json(tree["type"])
-        if data_type is None or is_.is_nested(data_type):
+        if data_type is None or types.is_compound(data_type):
             raise UnsupportedExpression(
                 reason=Reason.COLLATION if " collate " in str(tree["type"]) else Reason.LEAF_UNSUPPORTED
             )
@@ -147,9 +157,11 @@ class CatalystTermReader:
     def cast(self, tree: CatalystTree) -> Term:
         data_type = types.type_from_spark_json(tree["type"])
         if tree["children"][0]["node"] == "VariantGet" and tree["children"][0]["type"] == "variant":
-            return self._of_variant(tree["children"][0], data_type)
+            return self._of_variant(tree["children"][0], data_type, tree["evalMode"] == "TRY")
+        if tree["children"][0]["type"] == "variant":
+            return self._variant_value(tree["children"][0], "$", data_type, tree["zone"], tree["evalMode"] == "TRY")
         inner = self.term(tree["children"][0])
-        if data_type is None or is_.is_nested(data_type) or is_.is_nested(inner.type):
+        if data_type is None or types.is_compound(data_type) or types.is_compound(inner.type):
             raise UnsupportedExpression
         if _TIMESTAMP in (inner.type, data_type) and tree["zone"] != self.context.time_zone:
             raise UnsupportedExpression(reason=Reason.SESSION_SEMANTICS)

@@ -153,7 +153,7 @@ class _Tokenizer:
             case "suffixed":
                 self._mark(self._checked(suffixed_number, text.lower(), match), "", match)
             case "sized" if _TYPE_FOLLOWS.search(self.text, 0, start):
-                self._write("VARIANT", start)  # parsers take it for STRING, which it is not
+                self._write("ARRAY", start)  # parsers take it for STRING, which it is not
             case "refused":
                 raise error_at(self.text, _REFUSED.get(text, f"the text after {text} never ends"), start, start + 1)
             case "name":

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import fuse_storage as storage
 from fuse_index.changes.row_hash import row_hashes
 from fuse_index.errors import InputError
+from fuse_index.expressions.variant.columns import with_texts
 from fuse_index.handle import resolve_evaluable
 from fuse_index.hot.append import Committed, commit_by_key
 from fuse_index.indexes.builder import index_builders
@@ -88,7 +89,7 @@ class KeyedRows(RowStore):
         return commit_by_key(self.stored, self.table.host, no_rows, found, application)
 
     def lookup(self, keys: Any, names: Sequence[str]) -> pa.Table:
-        return look_up(self.stored, self._key_rows(keys), names, self.table.engine)
+        return with_texts(look_up(self.stored, self._key_rows(keys), names, self.table.engine))
 
     def delete(self, where: str | Predicate) -> Committed:
         job = self.table.deleting(where)

@@ -12,6 +12,7 @@ from fuse_index.aggregates.state import Aggregation
 from fuse_index.errors import InputError
 from fuse_index.expressions.errors import UnsupportedAggregate
 from fuse_index.expressions.types import spark_type_name
+from fuse_index.expressions.variant.columns import with_texts
 from fuse_index.handle import resolve_predicate
 from fuse_index.indexes.inputs import resolve_term
 from fuse_index.predicate import Column, Literal, Predicate
@@ -71,7 +72,7 @@ class QueryMixin(ReadMixin):
         """
         names = tuple(self.schema.names) if select is None else self._column_names(select)
         request = self._search_request(columns, query, limit, where, options, recall)
-        return ranked_search(self.stored, self.engine, replace(request, names=names, highlight=highlight))
+        return with_texts(ranked_search(self.stored, self.engine, replace(request, names=names, highlight=highlight)))
 
     def aggregate(
         self,

@@ -72,7 +72,8 @@ class ReadMixin(TableHandle):
         names = tuple(self.schema.names) if columns is None else self._column_names(columns)
         predicate = self._predicate(where)
         planner = partial(_plan_narrower, self.stored, self.engine, predicate) if indexes else None
-        return Scan(self._plan(predicate, indexes, strict, index_seconds), names, self.host.functions, limit, planner)
+        plan = self._plan(predicate, indexes, strict, index_seconds)
+        return Scan(plan, names, self.host.functions, limit, planner, texts=True)
 
     def head(self, n: int = 10, columns: Sequence[str] | None = None) -> pa.Table:
         """Read the first rows; no more blocks are opened than have them.

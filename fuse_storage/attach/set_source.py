@@ -18,7 +18,12 @@ from fuse_storage.metadata.snapshot import SOURCE_PROPERTY, Snapshot
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.store.store import Store
 from fuse_storage.table import StoredTable
-from fuse_storage.validation.features import FOREIGN_FILES_FEATURE, PAGE_ZONES_FEATURE, VOTES_ONLY_FEATURE
+from fuse_storage.validation.features import (
+    FOREIGN_FILES_FEATURE,
+    PAGE_ZONES_FEATURE,
+    VOTES_ONLY_FEATURE,
+    schema_features,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +131,9 @@ def first_attached_snapshot(
         reader_features=(FOREIGN_FILES_FEATURE, VOTES_ONLY_FEATURE if votes_only else PAGE_ZONES_FEATURE),
     )
     evolved = evolve_to(empty, ColumnMatch.of(empty, columns).fields)
-    return replace(evolved, schemas={evolved.schema_id: evolved.schema})
+    schemas = {evolved.schema_id: evolved.schema}
+    needed = tuple(sorted({*evolved.reader_features, *schema_features(schemas)}))
+    return replace(evolved, schemas=schemas, reader_features=needed)
 
 
 def create_attached_table(store: Store, first: Snapshot) -> StoredTable:

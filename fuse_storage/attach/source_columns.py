@@ -12,7 +12,8 @@ from fuse_storage.commit.schema_evolution import can_widen
 from fuse_storage.errors import SchemaError
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema import types
-from fuse_storage.schema.schema import Field, Schema, check_names, nested_type_like
+from fuse_storage.schema.nested import nested_type_like
+from fuse_storage.schema.schema import Field, Schema, check_names
 
 _MAX_COLUMN_ID = (1 << 31) - 1
 

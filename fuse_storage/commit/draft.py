@@ -41,7 +41,7 @@ from fuse_storage.partitions.check import check_staged_partitions
 from fuse_storage.partitions.spec import PartitionSpec
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.store import Store
-from fuse_storage.validation.features import DELETION_VECTORS_FEATURE, HOT_FEATURE
+from fuse_storage.validation.features import DELETION_VECTORS_FEATURE, HOT_FEATURE, schema_features
 
 CommitLoader = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
 """The commits after the base up to the head, oldest first, with their snapshots."""
@@ -242,7 +242,7 @@ class Draft:
             files[tail_path(snapshot_id)] = data
             tail = replace(tail, reference=FileRef.for_data(tail_path(snapshot_id), data))
         has_chain = self.has_chain or tail is not None
-        features = {HOT_FEATURE} if has_chain else set[str]()
+        features = schema_features(schema_state.schemas) | ({HOT_FEATURE} if has_chain else set[str]())
         features |= {DELETION_VECTORS_FEATURE} if has_deleted_rows(rows) else set[str]()
         reader_features = tuple(sorted({*before.reader_features, *features})) if features else before.reader_features
         snapshot = Snapshot(

@@ -18,7 +18,8 @@ from fuse_storage.commit.table_keys import is_exact_type, is_keyed
 from fuse_storage.errors import SchemaError
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema import types
-from fuse_storage.schema.schema import Field, Schema, assign_field_ids, check_names, nested_type_like
+from fuse_storage.schema.nested import nested_type_like
+from fuse_storage.schema.schema import Field, Schema, assign_field_ids, check_names
 
 SchemaChange = Callable[[Snapshot], Snapshot]
 """From a snapshot to one with other columns. Raises SchemaError."""
@@ -171,8 +172,7 @@ def set_nullable(snapshot: Snapshot, path: str, nullable: bool) -> Snapshot:
 def set_default(snapshot: Snapshot, name: str, value: Any) -> Snapshot:
     """Choose what a column holds in rows that come without it, as long as there are no rows. Raises SchemaError."""
     field = snapshot.schema.find([name])
-    encoded = None if value is None else _default(value, field)
-    if encoded == field.default:
+    if (encoded := None if value is None else _default(value, field)) == field.default:
         return snapshot
     if snapshot.row_count:
         raise SchemaError(

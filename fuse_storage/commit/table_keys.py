@@ -12,6 +12,7 @@ from fuse_storage.errors import Advice, InvalidArgument, SchemaError
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, KEY_PROPERTY, Snapshot
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Schema
+from fuse_storage.schema.variant import is_variant
 from fuse_storage.validation.features import PRIMARY_KEY_FEATURE
 
 _MAX_CURVE_COLUMNS = 8
@@ -129,4 +130,4 @@ def key_column_ids(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
 
 def is_exact_type(data_type: pa.DataType) -> bool:
     """Whether values of this type are equal or not, beyond doubt, and can be a key."""
-    return not (is_.is_floating(data_type) or is_.is_nested(data_type))
+    return not (is_.is_floating(data_type) or is_.is_nested(data_type) or is_variant(data_type))

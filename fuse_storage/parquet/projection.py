@@ -16,6 +16,7 @@ from fuse_storage.parquet.pages import RowMask
 from fuse_storage.schema import types
 from fuse_storage.schema.conform import rename_array_fields
 from fuse_storage.schema.schema import Field
+from fuse_storage.schema.variant import is_variant, to_variants
 
 _MIN_ROWS_PER_SLICE = 2048
 """Rows below which a column is copied: to copy so many values takes as long as to make a slice of it."""
@@ -42,6 +43,8 @@ def _fit_array(values: pa.Array, field: Field) -> pa.Array:
         return values if values.type == field.type else pc.cast(values, field.type)
     if values.type == field.parquet_field.type:
         return rename_array_fields(values, field.type)
+    if is_variant(field.type):
+        return to_variants(values, field.name)
     if not is_.is_struct(field.type):
         return _fit_list_or_map(values, field)
     parts = [_fit_child(values, child) for child in field.children]

@@ -34,6 +34,7 @@ from fuse_storage.parquet.column_encoding import (
 from fuse_storage.parquet.footer import BlockFile, Footer, chunk_ranges_and_forms, footer_checksum, seal_number
 from fuse_storage.parquet.pages import Pages
 from fuse_storage.parquet.reader import read_block
+from fuse_storage.schema import types
 from fuse_storage.schema.conform import child_arrays, conform_rows, fill_under_nulls, rename_table_fields
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics
@@ -160,13 +161,9 @@ def _leaf_values(field: Field, values: pa.Array, above: str) -> Iterator[tuple[s
     if field.is_leaf:
         yield path, field, values
         return
-    inner = {"array": ".list.", "map": ".key_value."}.get(_nested_kind(field), ".")
+    inner = {"array": ".list.", "map": ".key_value."}.get(types.storage_type_name(field.type), ".")
     for child, part in zip(field.children, child_arrays(values), strict=True):
         yield from _leaf_values(child, part, path + inner)
-
-
-def _nested_kind(field: Field) -> str:
-    return "map" if is_.is_map(field.type) else "struct" if is_.is_struct(field.type) else "array"
 
 
 def _suits_dictionary(values: pa.Array) -> bool:

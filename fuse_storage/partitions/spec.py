@@ -22,6 +22,7 @@ from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.writer import BlockLayout
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Field, Schema
+from fuse_storage.schema.variant import is_variant
 from fuse_storage.statistics import ColumnStatistics, chunked_to_array
 from fuse_storage.validation.features import PARTITIONS_FEATURE, PRIMARY_KEY_FEATURE
 
@@ -146,7 +147,7 @@ def partition_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
             )
     fields = [snapshot.schema.find([name]) for name in names]
     for position, field in enumerate(fields):
-        if is_.is_floating(field.type) or is_.is_nested(field.type):
+        if is_.is_floating(field.type) or is_.is_nested(field.type) or is_variant(field.type):
             raise SchemaError(
                 f"column {field.name!r} is {types.storage_type_name(field.type)}, and no table is partitioned by such: "
                 f"choose columns of exact, plain types, or cluster by it"

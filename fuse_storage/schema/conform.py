@@ -19,7 +19,9 @@ import pyarrow.types as is_
 from fuse_storage.errors import SchemaError
 from fuse_storage.schema import types
 from fuse_storage.schema.castable import castable_type, to_castable
-from fuse_storage.schema.schema import Field, Schema, nested_type_like
+from fuse_storage.schema.nested import nested_type_like
+from fuse_storage.schema.schema import Field, Schema
+from fuse_storage.schema.variant import is_variant, to_variants
 
 
 def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
@@ -56,6 +58,8 @@ def _unknown_problem(name: str, known: Sequence[str], subject: str, owner: str) 
 
 
 def _conform_column(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
+    if is_variant(field.type):
+        column = pa.chunked_array([to_variants(chunk, field.name) for chunk in column.chunks], field.type)
     if column.type != field.type:
         _check_types(column.type, field, field.name)
         column = pa.chunked_array(
@@ -222,6 +226,8 @@ def _check_nulls(values: pa.Array, field: Field, where: str) -> None:
 
 def child_arrays(values: pa.Array) -> list[pa.Array]:
     """The arrays right below a nested one, those of a struct or of its elements, keys and values."""
+    if is_variant(values.type):
+        values = values.storage
     if is_.is_struct(values.type):
         return list(values.flatten())
     if is_.is_map(values.type):

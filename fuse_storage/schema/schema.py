@@ -19,6 +19,8 @@ import pyarrow.types as is_
 from fuse_storage.errors import SchemaError
 from fuse_storage.lazy import cached_property
 from fuse_storage.schema import types
+from fuse_storage.schema.nested import child_fields, nested_type, nested_type_like
+from fuse_storage.schema.variant import is_variant
 
 _PARQUET_FIELD_ID = b"PARQUET:field_id"
 
@@ -26,6 +28,8 @@ _PARQUET_FIELD_ID = b"PARQUET:field_id"
 @dataclass(frozen=True)
 class Field:
     """A column, or a part of a nested one: a struct's fields, a list's ``element``, a map's ``key`` and ``value``.
+
+    A variant has the two binaries that files hold it as.
 
     ``type`` has logical names throughout. ``default`` is what rows written before the column came hold (JSON-able,
     top level only; None is NULL). ``type_changed``: some files hold it in a narrower type.
@@ -49,7 +53,8 @@ class Field:
     @property
     def parquet_field(self) -> pa.Field:
         """The Arrow form, as Parquet files hold it: physical names, and ids as documentation for other engines."""
-        data_type = nested_type_like(self.type, [child.parquet_field for child in self.children])
+        parts = [child.parquet_field for child in self.children]
+        data_type = pa.struct(parts) if is_variant(self.type) else nested_type_like(self.type, parts)
         return pa.field(self.physical_name, data_type, self.nullable, {_PARQUET_FIELD_ID: str(self.id).encode()})
 
     @property
@@ -97,7 +102,9 @@ class Field:
         """The field that ``to_json`` described. Raises Unsupported for a type of a newer version."""
         children = tuple(Field.from_json(child) for child in described.get("fields", ()))
         name = described["type"]
-        data_type = _nested_type(name, children) if children else types.storage_type_from_name(name)
+        data_type = (
+            nested_type(name, [child.arrow for child in children]) if children else types.storage_type_from_name(name)
+        )
         return Field(
             described["id"],
             described["name"],
@@ -152,7 +159,8 @@ class Schema:
             if len(matching) != 1:
                 raise SchemaError(_lookup_problem(".".join(path), name, path[:depth], fields, len(matching)))
             field = matching[0]
-            fields = field.children if into_collections or is_.is_struct(field.type) else ()
+            can_enter = is_.is_struct(field.type) or (into_collections and not is_variant(field.type))
+            fields = field.children if can_enter else ()
         if field is None:
             raise SchemaError("an empty path names no column")
         return field
@@ -195,7 +203,7 @@ def assign_field_ids(fields: Iterable[pa.Field], ids: Iterator[int], used_names:
         physical = _unused_name(field.name.replace(".", "_"), field_id, used)
         used.add(physical.lower())
         data_type = types.to_storage_type(field.type, field.name)
-        parts = _child_fields(data_type)
+        parts = child_fields(data_type)
         if is_.is_struct(data_type):
             _raise_if_duplicates([part.name for part in parts], f"struct {field.name!r}")
         children = tuple(assign_field_ids(parts, ids))
@@ -224,31 +232,6 @@ def _unused_name(name: str, field_id: int, used: Container[str]) -> str:
     return name
 
 
-def nested_type_like(data_type: pa.DataType, parts: Sequence[pa.Field]) -> pa.DataType:
-    """A nested type like ``data_type`` with these parts; ``data_type`` itself if it is plain."""
-    return _nested_type(types.storage_type_name(data_type), parts) if parts else data_type
-
-
-def _nested_type(name: str, parts: Sequence[Any]) -> pa.DataType:
-    fields = [part.arrow if isinstance(part, Field) else part for part in parts]
-    match name, fields:
-        case "struct", _:
-            return pa.struct(fields)
-        case "map", [key, value]:
-            return pa.map_(key.with_nullable(False), value)
-        case "array", [element]:
-            return pa.list_(element)
-    raise SchemaError(f"a {name} cannot have {len(fields)} parts")
-
-
-def _child_fields(data_type: pa.DataType) -> list[pa.Field]:
-    if is_.is_map(data_type):
-        return [data_type.key_field, data_type.item_field]
-    if is_.is_struct(data_type):
-        return list(data_type)
-    return [data_type.value_field] if types.is_list_type(data_type) else []
-
-
 def _leaves(field: Field, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Field]]:
     path = (*above, field.name)
     if field.is_leaf:
@@ -275,6 +258,8 @@ def _lookup_problem(path: str, name: str, above: Sequence[str], fields: Sequence
 def check_names(fields: Sequence[Field], where: str = "the table") -> None:
     """Raise SchemaError if, at any level, a name is empty, or two are one to Spark (but for case) or one in files.
 
+    And for a VARIANT below the top.
+
     Tables of earlier versions may have such columns, which are read by their exact names.
     """
     names_seen: dict[str, str] = {}
@@ -290,6 +275,8 @@ def check_names(fields: Sequence[Field], where: str = "the table") -> None:
         if (twin := physical_seen.setdefault(field.physical_name.lower(), field)) is not field:
             twins = f"{twin.name!r} and {field.name!r}"
             raise SchemaError(f"{where} would have columns {twins} under one name in files: rename one")
+        if inner := next((child.name for child in field.children if is_variant(child.type)), None):
+            raise SchemaError(f"{field.name!r} has a VARIANT {inner!r} in it: only columns at the top can be VARIANT")
         check_names(field.children, f"{field.name!r}")
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_storage.errors import SchemaError, Unsupported
+from fuse_storage.schema.variant import VARIANT, is_marked_struct, is_variant
 
 SPARK_TYPES_BY_NAME: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -33,6 +34,7 @@ SPARK_TYPES_BY_NAME: Mapping[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    "variant": VARIANT,
 }
 """Plain types by their names in Spark SQL, but decimals, which have digits in their names. All others refer to this."""
 _NAMES_BY_TYPE = {data_type: name for name, data_type in SPARK_TYPES_BY_NAME.items()}
@@ -75,6 +77,8 @@ def to_storage_type(data_type: pa.DataType, where: str) -> pa.DataType:
     """The type in which values of ``data_type`` are stored. Raises SchemaError naming ``where``, the field."""
     if is_.is_dictionary(data_type) or is_.is_run_end_encoded(data_type):
         return to_storage_type(data_type.value_type, where)
+    if is_variant(data_type) or is_marked_struct(data_type):
+        return VARIANT
     if isinstance(data_type, pa.BaseExtensionType):
         return to_storage_type(data_type.storage_type, where)
     if is_.is_timestamp(data_type):

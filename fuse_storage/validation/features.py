@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from fuse_storage.errors import FormatError, Unsupported
+from fuse_storage.schema.schema import Schema
+from fuse_storage.schema.variant import is_variant
 from fuse_storage.store.shared_files import SHARED_FILES_FEATURE
 from fuse_storage.validation.json_members import FormatMembers
 
@@ -20,6 +22,8 @@ VOTES_ONLY_FEATURE = "votes-only"
 """The reader feature of attached tables of whose files only the source knows how, and which, rows are read."""
 DELETION_VECTORS_FEATURE = "deletion-vectors"
 """The reader feature of tables in which rows of some blocks no longer count."""
+VARIANT_FEATURE = "variant"
+"""The reader feature of tables with a VARIANT column."""
 READER_FEATURES: frozenset[str] = frozenset(
     [
         SHARED_FILES_FEATURE,
@@ -28,6 +32,7 @@ READER_FEATURES: frozenset[str] = frozenset(
         VOTES_ONLY_FEATURE,
         HOT_FEATURE,
         DELETION_VECTORS_FEATURE,
+        VARIANT_FEATURE,
     ]
 )
 """Features of later format versions that this version reads."""
@@ -37,6 +42,12 @@ PRIMARY_KEY_FEATURE = "primary-key"
 """The writer feature of tables that have at most one row for each key."""
 WRITER_FEATURES: frozenset[str] = frozenset([PARTITIONS_FEATURE, PRIMARY_KEY_FEATURE])
 """Features that this version keeps intact when it writes."""
+
+
+def schema_features(schemas: Mapping[int, Schema]) -> set[str]:
+    """The reader features that the columns of a snapshot ask for, now and by its older schemas."""
+    has_variants = any(is_variant(field.type) for schema in schemas.values() for field in schema.fields)
+    return {VARIANT_FEATURE} if has_variants else set()
 
 
 def check_readable(members: FormatMembers) -> None:

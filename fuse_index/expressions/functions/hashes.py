@@ -13,7 +13,6 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.types as is_
 
 from fuse_index.expressions import datetimes
 from fuse_index.expressions.errors import UnsupportedExpression
@@ -26,7 +25,7 @@ from fuse_index.expressions.functions.signature import (
     argument,
     check_count,
 )
-from fuse_index.expressions.types import spark_type_name
+from fuse_index.expressions.types import is_compound, spark_type_name
 from fuse_index.predicate import Call, Context, Term
 
 _MASK, _WIDE_MASK = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
@@ -69,7 +68,7 @@ def _of_row(name: str, result: pa.DataType, of_value: Callable[[Any, pa.DataType
     def build(terms: Sequence[Term], context: Context) -> Term:
         check_count(name, terms, 1, None)
         for term in terms:
-            if is_.is_nested(term.type):
+            if is_compound(term.type):
                 raise UnsupportedExpression(f"{name}() of {spark_type_name(term.type)}")
         return Call(name, tuple(terms), result)
 

@@ -63,6 +63,11 @@ def is_plain(number: float) -> bool:
     return not number or 1e-3 <= abs(number) < 1e15
 
 
+def quoted(text: str) -> str:
+    """A text in quotes, every letter beyond the first 65,536 as it is."""
+    return f'"{_escaped(text, sure=False)}"'
+
+
 def _escaped(text: str, sure: bool) -> str:
     if sure and _BEYOND_BMP.search(text):
         raise NotReproducible("a letter beyond the first 65,536, which Jackson writes in two ways")

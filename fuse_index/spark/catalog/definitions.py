@@ -21,7 +21,7 @@ from fuse_index.spark.protocol.requests import DefineTableRequest
 from fuse_index.spark.schemas import to_arrow_schema
 from fuse_index.spark.text_limits import find_text_limits
 from fuse_index.sql.catalyst_terms import decode_catalyst_value
-from fuse_storage import KNOWN_PROPERTIES, Field, Schema
+from fuse_storage import KNOWN_PROPERTIES, Field, Schema, is_variant
 
 _PROVIDERS = ("fuse", "parquet")
 """What may come as the format: ``saveAsTable`` says Parquet without being asked. A statement may not
@@ -138,7 +138,7 @@ def describe_not_null(schema: Schema) -> str:
 def _not_null_paths(field: Field, path: str) -> Iterator[str]:
     if not field.nullable:
         yield path
-    for child in field.children:
+    for child in () if is_variant(field.type) else field.children:
         paths = _not_null_paths(child, f"{path}.{child.name}")
         yield from (each for each in paths if not (is_.is_map(field.type) and each == f"{path}.key"))
 

@@ -25,7 +25,7 @@ from fuse_index.predicate import Context
 from fuse_index.spark.answers import ANSWER_SCHEMA, Sealed, capture_answer
 from fuse_index.spark.jobs.write import target_location, task_slots
 from fuse_index.spark.placement import collect_answers, is_connect, is_on_driver, run_as_tasks, run_where_reachable
-from fuse_index.spark.schemas import all_nullable, to_arrow_schema
+from fuse_index.spark.schemas import all_nullable, collect_arrow, to_arrow_schema
 from fuse_index.spark.source.data_source import session_context
 from fuse_index.spark.source.options import TableLocation
 from fuse_index.spark.source.task_rows import RowWrite, TaskRows
@@ -196,7 +196,7 @@ def map_tasks(rows: DataFrame, write: Callable[[Iterator[pa.RecordBatch]], Seale
     # mapInArrow reads names as paths: dots and back-quotes mislead it.
     numbered = rows.toDF(*map(str, range(len(rows.columns))))
     if is_on_driver(numbered):
-        return [write(iter(numbered.toArrow().rename_columns(rows.columns).to_batches()))]
+        return [write(iter(collect_arrow(numbered).rename_columns(rows.columns).to_batches()))]
     return collect_answers(map_in_workers(numbered, _write_task(write, rows.columns), ANSWER_SCHEMA))
 
 

@@ -30,7 +30,7 @@ from fuse_index.spark.jobs.merge_tasks import (
     stage_inserts,
 )
 from fuse_index.spark.placement import run_where_reachable
-from fuse_index.spark.schemas import all_nullable, to_arrow_schema, to_spark_schema
+from fuse_index.spark.schemas import all_nullable, collect_arrow, to_arrow_schema, to_spark_schema
 from fuse_index.spark.workers import map_in_workers, worker_problems_explained
 from fuse_index.statements.jobs import merge_job
 from fuse_index.statements.row_store import MergeClauseSpecs
@@ -143,7 +143,7 @@ class MergeSource:
         """All rows, if each task may have them in memory; None if they are too many."""
         if not MAX_ROWS_IN_TASKS:
             return None
-        found = self.rows.limit(MAX_ROWS_IN_TASKS + 1).toArrow()
+        found = collect_arrow(self.rows.limit(MAX_ROWS_IN_TASKS + 1))
         return found.rename_columns(self.schema.names) if len(found) <= MAX_ROWS_IN_TASKS else None
 
     def run(self, job: Sealed[DmlJob], tasks: list[Sealed[RewriteTask]]) -> list[Sealed[RewriteOutcome]]:

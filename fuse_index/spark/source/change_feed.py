@@ -17,6 +17,7 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import ScanPlan, full_scan_plan, plan_scan
 from fuse_index.query.scan import Scan
+from fuse_index.spark.schemas import as_spark_has_it
 from fuse_index.spark.source.partitions import ROWS_PER_TASK, split_plan
 from fuse_index.spark.workers import ExplainedInWorkers
 from fuse_storage import BlockFrame, SchemaError, StoredTable
@@ -123,7 +124,8 @@ class ChangeQuery:
                         rows = rows.append_column(
                             name, pa.repeat(pa.scalar(value, CHANGE_COLUMNS.field(name).type), len(rows))
                         )
-                yield from rows.select(self.schema.names).cast(self.schema).to_batches(SPARK_BATCH_ROWS)
+                told = as_spark_has_it(rows.select(self.schema.names).cast(self.schema))
+                yield from told.to_batches(SPARK_BATCH_ROWS)
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,8 @@ class BatchReader(ExplainedInWorkers, DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, ScanTask):
             for batch in partition.value.to_batches():
-                yield from pa.Table.from_batches([batch]).cast(self.schema).to_batches(SPARK_BATCH_ROWS)
+                rows = pa.Table.from_batches([batch]).cast(self.schema)
+                yield from schemas.as_spark_has_it(rows).to_batches(SPARK_BATCH_ROWS)
 
 
 class ScanTask(InputPartition):

@@ -79,6 +79,7 @@ class SparkConditions(Spark):
         NUMERIC_LITERALS: ClassVar[dict[str, str]] = {}  # numbers with a suffix are marks of ours
 
     class Parser(Spark.Parser):  # type: ignore[valid-type, misc]
+        COLON_IS_VARIANT_EXTRACT = True
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             **{name: Spark.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT")},

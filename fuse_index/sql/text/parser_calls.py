@@ -15,13 +15,14 @@ from fuse_index.expressions.functions.intervals import TimeInterval
 from fuse_index.expressions.functions.library import LIBRARY, OTHER_NAMES, UNNAMED, near_names
 from fuse_index.expressions.scalar_functions import DATE_TRUNC, DATE_TRUNC_UNITS, FUNCTION_SYNONYMS, SCALAR_FUNCTIONS
 from fuse_index.expressions.traversal import predicate_leaves
-from fuse_index.expressions.types import spark_type_name
+from fuse_index.expressions.types import is_compound, spark_type_name
 from fuse_index.predicate import Call, Case, IsNull, JsonPath, Literal, Not, Opaque, Predicate, Term
 from fuse_index.sql.text.parser_terms import SqlNode, SqlTermReader
-from fuse_storage import SPARK_TYPES_BY_NAME
+from fuse_index.sql.text.variant_terms import type_named, variant_value
+from fuse_storage import SPARK_TYPES_BY_NAME, VARIANT
 
 _DATE, _TIMESTAMP, _NTZ = pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")
-_CAST_FUNCTIONS = frozenset(SPARK_TYPES_BY_NAME.keys() | {"decimal"})
+_CAST_FUNCTIONS = frozenset(SPARK_TYPES_BY_NAME.keys() | {"decimal"}) - {"variant"}
 """Functions that are casts, named after their type."""
 _CLOCK_FUNCTIONS: Mapping[str, pa.DataType] = {
     "now": _TIMESTAMP,
@@ -91,6 +92,10 @@ class SqlCallReader(SqlTermReader):
         match name, arguments:
             case ("get_json_object", [document, path]):
                 return JsonPath(self.text(document), self.constant(path, "a path"))
+            case (("variant_get" | "try_variant_get"), [variant, path, *as_type]) if len(as_type) <= 1:
+                data_type = type_named(self.constant(as_type[0], "a type")) if as_type else VARIANT
+                tries = name == "try_variant_get"
+                return variant_value(self.term(variant), self.constant(path, "a path"), data_type, tries)
             case ("date_trunc", [unit, moment]):
                 return self._date_trunc(self.constant(unit, "the unit of date_trunc"), self.term(moment))
             case (("date_part" | "datepart"), [part, moment]):
@@ -156,7 +161,7 @@ class SqlCallReader(SqlTermReader):
     def _scalar(self, name: str, argument: Term) -> Term:
         if name == "length" and argument.type == pa.binary():
             return LIBRARY["octet_length"].build([argument], self.context)
-        if pa.types.is_nested(argument.type) or argument.type == pa.binary():
+        if is_compound(argument.type) or argument.type == pa.binary():
             raise UnsupportedExpression(f"{name} of {spark_type_name(argument.type)}")
         return Call(
             name,
@@ -184,8 +189,10 @@ class SqlCallReader(SqlTermReader):
     def of_one_type(self, conditions: Sequence[Predicate], values: Sequence[Term]) -> Case:
         """The CASE of these conditions; the last value is that of ELSE. Raises AnalysisError, NotReproducible."""
         found = {value.type for value in values} - {pa.null()}
-        if not found or (pa.string() in found and len(found) > 1):
-            raise UnsupportedExpression("CASE of text beside values of other types, or of nothing but NULL")
+        if not found or (pa.string() in found and len(found) > 1) or any(map(is_compound, found)):
+            raise UnsupportedExpression(
+                "CASE of text beside values of other types, of values that have parts, or of nothing but NULL"
+            )
         data_type = reduce(lambda a, b: coercion.common_type(a, b, self.context), (value.type for value in values))
         *decided, otherwise = [coercion.coerce_term(value, data_type, self.context) for value in values]
         return Case(tuple(zip(conditions, decided, strict=True)), otherwise)

@@ -16,7 +16,7 @@ from fuse_index.expressions.constant_folding import fold_term
 from fuse_index.expressions.errors import AnalysisError, UnsupportedExpression
 from fuse_index.expressions.functions.library import LIBRARY
 from fuse_index.expressions.like import LikePattern
-from fuse_index.expressions.types import spark_type_name
+from fuse_index.expressions.types import is_compound, spark_type_name
 from fuse_index.predicate import (
     And,
     Call,
@@ -36,6 +36,7 @@ from fuse_index.predicate import (
 )
 from fuse_index.sql.text.parser_terms import COMPARISON_OPERATORS, SqlNode, has_unknown_parts
 from fuse_index.sql.text.parser_values import SqlValueReader
+from fuse_storage import is_variant
 
 _TRUE = Literal(True, pa.bool_())
 
@@ -86,7 +87,7 @@ class SqlConditionReader(SqlValueReader):
 
     def _compared(self, operator: Operator, left: Term, right: Term) -> Compare:
         sides = coercion.coerce_comparison(operator, left, right, self.context)
-        if pa.types.is_nested(sides[0].type):
+        if is_compound(sides[0].type):
             raise UnsupportedExpression(f"comparing values of type {spark_type_name(sides[0].type)}")
         return Compare(operator, *sides)
 
@@ -106,7 +107,7 @@ class SqlConditionReader(SqlValueReader):
         if not values:
             raise UnsupportedExpression("IN with anything but values")
         term = self.term(node.this)
-        if pa.types.is_nested(term.type):
+        if is_compound(term.type) and not is_variant(term.type):
             raise UnsupportedExpression(f"comparing values of type {spark_type_name(term.type)}")
         literals = [value for value in values if isinstance(value, Literal)]
         if len(literals) == len(values):

@@ -21,9 +21,10 @@ from fuse_index.expressions import coercion, types
 from fuse_index.expressions.canonical import canonical_term
 from fuse_index.expressions.constant_folding import fold_term
 from fuse_index.expressions.errors import AnalysisError, UnsupportedExpression
-from fuse_index.expressions.types import spark_type_name
+from fuse_index.expressions.types import is_compound, spark_type_name
 from fuse_index.predicate import CastMode, Column, Context, Literal, Operator, Term
 from fuse_index.sql.text.dialect import SPARK_CONDITIONS
+from fuse_index.sql.text.variant_terms import extracted
 from fuse_index.sql.tokenizer import TokenizedSql, number_literal
 from fuse_storage import Schema, SchemaError
 
@@ -74,6 +75,10 @@ _UNDERSTOOD_PARTS: Mapping[type[Any], frozenset[str]] = {
     **dict.fromkeys((exp.Like, exp.ILike), frozenset(["this", "expression", "negate"])),
     exp.Between: frozenset(["this", "low", "high"]),
     exp.Column: frozenset(["this", "table", "db", "catalog"]),
+    exp.JSONExtract: frozenset(["this", "expression", "variant_extract", "requires_json"]),
+    exp.JSONPath: frozenset(["expressions"]),
+    exp.JSONPathRoot: frozenset(),
+    **dict.fromkeys((exp.JSONPathKey, exp.JSONPathSubscript), frozenset(["this", "quoted"])),
     exp.DataType: frozenset(["this", "expressions", "nested"]),
     exp.Literal: frozenset(["this", "is_string"]),
     exp.Null: frozenset(),
@@ -126,6 +131,8 @@ class SqlTermReader:
                 raise AnalysisError("parameters are not supported: write the value")
             case exp.Cast():
                 return self._cast(node)
+            case exp.JSONExtract() if node.args.get("variant_extract"):
+                return extracted(self.term(node.this), node, self.tokens)
             case _:
                 raise UnsupportedExpression(self.original_text(node))
 
@@ -162,7 +169,7 @@ class SqlTermReader:
 
     def text(self, node: SqlNode) -> Term:
         term = self.term(node)
-        if pa.types.is_nested(term.type):
+        if is_compound(term.type):
             raise AnalysisError(f"{spark_type_name(term.type)} is no text")
         return coercion.coerce_term(term, pa.string(), self.context)
 

@@ -15,7 +15,8 @@ from fuse_storage.parquet.footer import Footer
 from fuse_storage.parquet.foreign.thrift_footer import INT96_TYPE
 from fuse_storage.parquet.page_subset import forge_file
 from fuse_storage.schema import types
-from fuse_storage.schema.schema import Field, Schema, nested_type_like
+from fuse_storage.schema.nested import nested_type_like
+from fuse_storage.schema.schema import Field, Schema
 
 TypeWidening = Callable[[pa.DataType, pa.DataType], bool]
 """Whether readers widen values of the one type to the other."""

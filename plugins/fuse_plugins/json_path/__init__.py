@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fuse_index.plugin import (
+    VARIANT,
     Ballot,
     BlockBatch,
     Conjunction,
@@ -28,6 +29,7 @@ from fuse_index.plugin import (
     Refusal,
     Sidecar,
     hookimpl,
+    variant_documents,
 )
 from fuse_index.predicate import Context, Leaf
 from fuse_plugins.bloom import BloomOptions
@@ -88,10 +90,10 @@ class JsonPaths(IndexKind):
     Options = JsonPathOptions
 
     def accepts(self, inputs: Sequence[Input], options: JsonPathOptions) -> Refusal | None:
-        if len(inputs) == 1 and inputs[0].type == pa.string():
+        if len(inputs) == 1 and inputs[0].type in (pa.string(), VARIANT):
             return None
         types = ", ".join(str(index_input.type) for index_input in inputs)
-        expected = "json_path is on one column of text that holds JSON documents"
+        expected = "json_path is on one column of text that holds JSON documents, or of VARIANT"
         return Refusal(
             Reason.TYPE_MISMATCH, f"{expected}, not on {types}; fields of a struct need no JSON: index them directly"
         )
@@ -103,13 +105,14 @@ class JsonPaths(IndexKind):
 
     def build(self, rows: pa.Table, zones: npt.NDArray[np.int64], options: JsonPathOptions) -> Sidecar:
         """Index the documents of n zones of the one column; ``zones``: row offsets, int64 of shape (n + 1,)."""
-        documents = rows.column(0).combine_chunks()
+        documents, beyond_json = _documents(rows.column(0).combine_chunks())
         patterns = options.patterns(documents)
         names = KnownNames() if options.paths == AUTO else None
         zone_summaries, keys_of_zones, document_counts = [], [], dict.fromkeys(_DOCUMENT_COUNTS, 0)
         for start, end in zip(zones[:-1].tolist(), zones[1:].tolist(), strict=True):
             zone = ZoneValues(patterns, names=names)
             zone.add_documents(documents.slice(start, end - start))
+            zone.unusual += int(np.count_nonzero(beyond_json[start:end]))
             texts = [pa.array(values.texts, pa.string()) for values in zone.values]
             pairs = zip(texts, zone.values, strict=True)
             zone_summaries.append(
@@ -198,6 +201,13 @@ class JsonPaths(IndexKind):
             "filters": values.get("filters", 0),
             "filter_bytes": values.get("filter_bytes", 0),
         }
+
+
+def _documents(column: pa.Array) -> tuple[pa.StringArray, npt.NDArray[np.bool_]]:
+    """The documents of a column, and which of them are of VARIANT and more than JSON: bool, shape (rows,)."""
+    if column.type == VARIANT:
+        return variant_documents(column)
+    return column, np.zeros(len(column), np.bool_)
 
 
 def _merge_zones(pattern: PathPattern, zones: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def test_types_have_spark_s_names():
     assert type_from_spark_name("Decimal") == pa.decimal128(10, 0)
     assert [
         type_from_spark_name(name)
-        for name in ("decimal(39,0)", "decimal(5,6)", "varchar(5)", "string collate UTF8_LCASE", "variant")
+        for name in ("decimal(39,0)", "decimal(5,6)", "varchar(5)", "string collate UTF8_LCASE", "interval")
     ] == [None] * 5
 
 
@@ -169,6 +169,6 @@ def test_types_are_read_from_spark_s_json():
         [pa.field("a", pa.list_(pa.field("element", pa.int64())), nullable=False)]
     )
     assert type_from_spark_json(entries) == pa.map_(pa.string(), pa.decimal128(5, 1))
-    assert type_from_spark_json({**entries, "keyType": "variant"}) is None
+    assert type_from_spark_json({**entries, "keyType": "interval"}) is None
     assert type_from_spark_json({"type": "udt"}) is None
     assert type_from_spark_json("string collate UTF8_LCASE") is None

@@ -193,7 +193,8 @@ DOCUMENT = attribute("name", "string")
     ("tree", "term"),
     [
         (from_json(DOCUMENT), JsonPath(NAME, "$['a']['b c']", pa.int64(), "from_json")),
-        (variant(DOCUMENT, "$.a[0]"), JsonPath(NAME, "$.a[0]", pa.int32(), "variant_get")),
+        (variant(DOCUMENT, "$.a[0]"), JsonPath(NAME, "$.a[0]", pa.int32(), "try_variant_get")),
+        (variant(attribute("v", "variant"), "$.a", function="toJson"), None),
         (
             node("Cast", variant(DOCUMENT, "$.a", "variant"), data_type="integer", evalMode="ANSI", zone="UTC"),
             JsonPath(NAME, "$.a", pa.int32(), "variant_get"),

@@ -1,0 +1,154 @@
+"""VARIANT columns in Spark: values x paths x types find the rows that they find without us, in Spark and locally."""
+
+import itertools
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import fuse_index as fuse
+from fuse_index import spark as fuse_spark
+from fuse_index.errors import OpaqueError
+from fuse_storage import VARIANT
+
+pytestmark = pytest.mark.every_spark
+
+SCALARS = ["1", "0", "-1", "127", "128", "2147483648", "9223372036854775807", "12345678901234567890", "1.0", "1.5"]
+SCALARS += ["0.1", "-0.0", "1e3", "1e20", "1e400", "1E-7", "123456789.123456789", "99999999999999999999999999999999.5"]
+SCALARS += [
+    "true",
+    "false",
+    "null",
+    '"1"',
+    '"1.5"',
+    '"x"',
+    '""',
+    '" 1 "',
+    '"true"',
+    '"1e3"',
+    '"2024-01-02"',
+    '"Infinity"',
+]
+SCALARS += ['"2024-01-02 03:04:05"', '"NaN"', "[1]", "[]", "{}", '{"b":1}', '"é"', '"2024"']
+DOCUMENTS = [f'{{"a":{scalar},"z":[{scalar},2]}}' for scalar in SCALARS] + SCALARS + ['{"z":1}', '{"a b":{"c":7}}']
+CASTS = ["1", "1.5D", "CAST(1.50 AS DECIMAL(10,2))", "CAST(1.1 AS FLOAT)", "true", "'1'", "DATE'2024-01-02'"]
+CASTS += ["TIMESTAMP'2024-01-02 03:04:05'", "TIMESTAMP_NTZ'2024-01-02 03:04:05'", "X'31'", "double('NaN')"]
+"""Values that JSON lacks, or has otherwise, as Spark's CAST makes VARIANT of them."""
+PATHS = ["$", "$.a", "$.z[0]", "$['a b'].c", "$.none"]
+TYPES = {
+    "int": ["= 1", "> 0", "IN (0, 127)", "IS NULL"],
+    "bigint": ["= 1", "< 0", "= 2147483648"],
+    "tinyint": ["= 127", "<> 1"],
+    "double": ["= 1.5D", "> 100", "<=> 1000.0D", "= double('Infinity')"],
+    "decimal(10,1)": ["= 1.5BD", "< 1BD"],
+    "string": ["= '1'", "= 'x'", "LIKE '1%'", "= '2024-01-02'", "IN ('true', '1.5')", "IS NOT NULL"],
+    "boolean": ["= true", "= false", "IS NULL"],
+    "date": ["= DATE'2024-01-02'", "> DATE'2000-01-01'"],
+    "timestamp": ["= TIMESTAMP'2024-01-02 03:04:05'", "< TIMESTAMP'1970-01-02 00:00:00'"],
+}
+QUESTIONS = [
+    f"try_variant_get(v, \"{path}\", '{kind}') {question}"
+    for path, (kind, questions) in itertools.product(PATHS, TYPES.items())
+    for question in questions
+]
+
+
+def world(spark: SparkSession) -> DataFrame:
+    texts = spark.createDataFrame([(number, text) for number, text in enumerate(DOCUMENTS)], "id BIGINT, t STRING")
+    rows = texts.selectExpr("id", "parse_json(t) v")
+    for number, cast in enumerate(CASTS, len(DOCUMENTS)):
+        rows = rows.union(spark.sql(f"SELECT {number}L id, CAST({cast} AS VARIANT) v"))
+        structure = f"to_variant_object(named_struct('a', {cast}, 'z', array({cast})))"
+        rows = rows.union(spark.sql(f"SELECT {number + 100}L id, {structure} v"))
+    return rows.union(spark.sql("SELECT 1000L id, CAST(NULL AS VARIANT) v"))
+
+
+@pytest.fixture(scope="module", params=["auto", "$;$.a;$.z[0];$['a b'].c;$.none"])
+def url(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    fuse_spark.install(spark)
+    url = str(tmp_path_factory.mktemp("tables") / "variants")
+    table = fuse.create_table(url, "id BIGINT, v VARIANT", properties={"block_rows": 1})
+    table.create_index("by_path", "json_path", ["v"], paths=request.param)
+    fuse_spark.write(world(spark).coalesce(1), url)
+    return url
+
+
+@pytest.fixture(scope="module")
+def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+    path = str(tmp_path_factory.mktemp("plain") / "variants")
+    world(spark).coalesce(1).write.parquet(path)
+    return spark.read.parquet(path).cache()
+
+
+def answers(rows: DataFrame, questions: list[str]) -> list[list[int]]:
+    """The ids on which each question is true, of one job."""
+    told = rows.selectExpr("id", *(f"coalesce({question}, false) q{n}" for n, question in enumerate(questions)))
+    found = told.collect()
+    return [sorted(row.id for row in found if row[f"q{n}"]) for n in range(len(questions))]
+
+
+def test_rows_are_those_that_spark_finds(spark: SparkSession, url: str, plain: DataFrame) -> None:
+    ours = fuse_spark.read(spark, url)
+    assert sorted(ours.selectExpr("id", "to_json(v)").collect()) == sorted(
+        plain.selectExpr("id", "to_json(v)").collect()
+    )
+    wrong = {}
+    some = QUESTIONS[:: max(len(QUESTIONS) // 40, 1)]
+    for question, ids in zip(some, answers(plain, some), strict=True):
+        found = sorted(row.id for row in ours.where(question).select("id").collect())
+        if found != ids:
+            wrong[question] = (found, ids)
+    assert not wrong
+
+
+def test_locally_found_rows_are_those_that_spark_finds(url: str, plain: DataFrame) -> None:
+    table, wrong, opaque = fuse.open_table(url), {}, 0
+    for question, ids in zip(QUESTIONS, answers(plain, QUESTIONS), strict=True):
+        for indexes in (True, False):
+            try:
+                found = sorted(table.scan(question, ["id"], indexes=indexes).to_arrow().column("id").to_pylist())
+            except OpaqueError:
+                opaque += 1
+                continue
+            if found != ids:
+                wrong[question, indexes] = (found, ids)
+    assert not wrong
+    assert opaque < len(QUESTIONS) // 2
+
+
+def test_what_votes_leave_has_every_row_that_spark_finds(url: str, plain: DataFrame) -> None:
+    table = fuse.open_table(url)
+    rows = table.scan(columns=["id"], indexes=False).to_arrow().column("id").to_pylist()
+    ids_by_block, skipped = dict(zip(table.stored.blocks().ids, rows, strict=True)), 0
+    for question, ids in zip(QUESTIONS, answers(plain, QUESTIONS), strict=True):
+        left = {ids_by_block[block] for block in table.scan(question, ["id"]).plan.blocks.ids}
+        assert left >= set(ids), question
+        skipped += len(rows) - len(left)
+    assert skipped > len(QUESTIONS)
+
+
+def test_json_text_is_what_spark_writes(spark: SparkSession, url: str, plain: DataFrame) -> None:
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        told = {row.id: row.t for row in plain.selectExpr("id", "to_json(v) t").collect()}
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    ours = fuse.open_table(url).scan().to_arrow()
+    assert ours.schema.field("v").type == pa.string()
+    assert dict(zip(ours.column("id").to_pylist(), ours.column("v").to_pylist(), strict=True)) == told
+
+
+def test_spark_reads_what_python_wrote(spark: SparkSession, tmp_path: Path) -> None:
+    url = str(tmp_path / "t")
+    texts = [text for text in DOCUMENTS if text != "1e400"]
+    table = fuse.create_table(url, "id BIGINT, v VARIANT")
+    table.append(pa.table({"id": range(len(texts)), "v": texts}))
+    fuse_spark.install(spark)
+    parsed = spark.createDataFrame(list(enumerate(texts)), "id BIGINT, t STRING").selectExpr(
+        "id", "to_json(parse_json(t)) j", "schema_of_variant(parse_json(t)) s"
+    )
+    ours = fuse_spark.read(spark, url).selectExpr("id", "to_json(v) j", "schema_of_variant(v) s")
+    assert sorted(ours.collect()) == sorted(parsed.collect())
+    assert table.schema.field("v").type == VARIANT
