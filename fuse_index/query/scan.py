@@ -33,9 +33,8 @@ class Scan(Shown):
 
     ``columns`` are top-level logical names, in the order of the answer; ``limit`` stops the reading as soon as so many
     rows are found. Nothing is read before a method is called, and each call reads anew. What takes a stream of Arrow's
-    takes a scan: ``polars.DataFrame(scan)``. ``planner``: makes the plan for a further condition; None where no index
-    is asked for one. ``strict``: whether a cast on which Spark raises is an OpaqueError where its row is read; else it
-    has no value. ``texts``: whether VARIANT is read as JSON text.
+    takes a scan. ``planner``: makes the plan for a further condition; None where no index is asked for one. ``strict``:
+    whether a cast on which Spark raises is an OpaqueError; else it has no value. ``texts``: VARIANT is JSON text.
     """
 
     plan: ScanPlan[ScanUnits]
