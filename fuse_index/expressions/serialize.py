@@ -56,7 +56,9 @@ def encode_term(term: Term, schema: Schema) -> dict[str, Any]:
             return {"cast": encode_term(inner, schema), "type": spark_type_name(data_type), "mode": mode}
         case JsonPath(inner, path, data_type, function):
             if function != "get_json_object":
-                raise TermError(f"values of {function} are known to Spark alone, and cannot be stored as a term")
+                raise TermError(
+                    f"values of {function} are no term that is stored: an index of kind json_path is on the column"
+                )
             return {"json": encode_term(inner, schema), "path": path, "type": spark_type_name(data_type)}
         case Call(name, arguments, data_type):
             return {

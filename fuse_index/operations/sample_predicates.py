@@ -9,6 +9,7 @@ import json
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -18,13 +19,17 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_index.expressions.conjunction import Conjunction
+from fuse_index.expressions.errors import NotReproducible
 from fuse_index.expressions.function import Function
+from fuse_index.expressions.variant.decode import MalformedVariant, decode
+from fuse_index.expressions.variant.get import cast_scalar
 from fuse_index.indexes.interface import Input
 from fuse_index.predicate import (
     And,
     Call,
     Compare,
     Contains,
+    Context,
     EndsWith,
     In,
     IsNull,
@@ -35,6 +40,7 @@ from fuse_index.predicate import (
     StartsWith,
     Term,
 )
+from fuse_storage import is_variant
 
 _VALUES_PER_INPUT = 5
 """Values of each input that leaves are made of; as many beside them, and lists of all."""
@@ -110,6 +116,10 @@ def _is_representable(value: Any, data_type: pa.DataType) -> bool:
 
 def _leaves_on_term(term: Term, values: Sequence[Literal], functions: Mapping[str, Function]) -> Iterator[Leaf]:
     yield IsNull(term)
+    if is_variant(term.type):
+        for value in values[:_VALUES_PER_INPUT]:
+            yield from _leaves_on_variant(term, value.value)
+        return
     for value in values:
         for operator in ("=", "<>", "<", "<=", ">", ">="):
             yield Compare(operator, term, value)
@@ -130,6 +140,23 @@ def _leaves_on_text(term: Term, text: str) -> Iterator[Leaf]:
         yield Like(term, Literal(first_half.value + "%", pa.string()))
     for path, value in _json_members(text):
         yield Compare("=", JsonPath(term, path), Literal(value, pa.string()))
+
+
+def _leaves_on_variant(term: Term, binaries: Mapping[str, bytes]) -> Iterator[Leaf]:
+    """Compare members of an object with what they are, cast to types that they have and have not."""
+    try:
+        tree = decode(binaries["value"], binaries["metadata"])
+    except (MalformedVariant, NotReproducible):
+        return
+    members = tree.items() if isinstance(tree, dict) else ()
+    for name, value in [each for each in members if each[0].isidentifier()][:_VALUES_PER_INPUT]:
+        for data_type in (pa.int64(), pa.float64(), pa.string()):
+            with suppress(NotReproducible):
+                cast = cast_scalar(value, data_type, Context("UTC"))
+                if cast is not None:
+                    found = JsonPath(term, f"$.{name}", data_type, "try_variant_get")
+                    yield Compare("=", found, Literal(cast, data_type))
+                    yield Compare(">", found, Literal(cast, data_type))
 
 
 def _json_members(text: str) -> list[tuple[str, str]]:

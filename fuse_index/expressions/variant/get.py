@@ -98,7 +98,9 @@ def _has_doubtful_text(tree: Any) -> bool:
 
 
 def cast_scalar(value: Any, target: pa.DataType, context: Context) -> Any:
-    """A value that is no object and no array as one of a type; None where Spark has no such cast, or it fails."""
+    """A scalar as one of a type; None where Spark has no such cast, or it fails, and for objects and arrays."""
+    if value is None or isinstance(value, dict | list):
+        return None
     if isinstance(value, Decimal):
         value = Decimal(decimal_text(value))
     source = _type_of(value)

@@ -187,3 +187,10 @@ def test_what_is_no_variant_is_named_by_its_row(table: fuse.Table) -> None:
             table.append([{"id": 1, "v": value}])
     with pytest.raises(SchemaError, match="give JSON text"):
         table.append(pa.table({"id": [1], "v": [1]}))
+
+
+def test_an_index_is_verified_by_what_lies_in_the_values(table: fuse.Table) -> None:
+    table.create_index("by_path", "json_path", ["v"], paths=["$.a", "$.b"])
+    found = table.maintenance.verify_index("by_path")
+    assert found.leaves > 10
+    assert not found.problems
