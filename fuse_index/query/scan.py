@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fuse_index.errors import InputError
 from fuse_index.expressions.function import Function
-from fuse_index.expressions.variant.columns import text_schema, with_texts
+from fuse_index.expressions.variant.columns import is_about_variants, text_schema, with_texts
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import ScanPlan
@@ -271,9 +271,9 @@ class Scan(Shown):
             [{'id': 0}, {'id': 1}]
         """
         limits = [each for each in (self.limit, limit) if each is not None]
-        plan = self.plan
+        plan, whole = self.plan, self.plan.table.snapshot.schema.arrow
         if predicate is not None and self.planner is not None and self.limit is None:
-            plan = self.planner(predicate)
+            plan = plan if is_about_variants(predicate, whole) else self.planner(predicate)
         return replace(self, plan=plan, columns=tuple(columns), limit=min(limits, default=None))
 
     def _narrowed_reader(

@@ -29,6 +29,9 @@ class ReadMixin(TableHandle):
         """All rows, as DuckDB, Polars and Arrow read a stream."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
+    def __arrow_c_schema__(self) -> Any:
+        return self.scan().schema.__arrow_c_schema__()
+
     def scan(
         self,
         where: str | Predicate | None = None,

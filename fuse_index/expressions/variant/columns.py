@@ -14,9 +14,11 @@ import pyarrow.types as is_
 
 from fuse_index.errors import InputError
 from fuse_index.expressions.errors import NotReproducible
+from fuse_index.expressions.traversal import column_names, predicate_terms
 from fuse_index.expressions.variant.decode import Exotic, Float32, MalformedVariant, decode
 from fuse_index.expressions.variant.encode import NoVariant, encode, encode_json
 from fuse_index.expressions.variant.text import variant_json
+from fuse_index.predicate import Predicate
 from fuse_storage import VARIANT, VARIANT_STORAGE, Corrupt, is_variant
 
 
@@ -25,6 +27,11 @@ def text_schema(schema: pa.Schema, wanted: bool = True) -> pa.Schema:
     if not wanted or not any(is_variant(field.type) for field in schema):
         return schema
     return pa.schema([field.with_type(pa.string()) if is_variant(field.type) else field for field in schema])
+
+
+def is_about_variants(predicate: Predicate, schema: pa.Schema) -> bool:
+    """Whether a condition is on a VARIANT: as that is shown as text, one of somebody else means the text."""
+    return any(is_variant(schema.field(name).type) for name in column_names(predicate_terms(predicate)))
 
 
 def with_texts(rows: pa.Table) -> pa.Table:

@@ -6,8 +6,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fuse_index as fuse
@@ -187,6 +190,18 @@ def test_what_is_no_variant_is_named_by_its_row(table: fuse.Table) -> None:
             table.append([{"id": 1, "v": value}])
     with pytest.raises(SchemaError, match="give JSON text"):
         table.append(pa.table({"id": [1], "v": [1]}))
+
+
+def test_others_ask_for_the_text_that_they_see(table: fuse.Table) -> None:
+    shown = table  # noqa: F841  # DuckDB finds it by its name
+    seen = '{"a":3,"b":{"c":"x3"},"l":[3]}'
+    for rows in (
+        table.scan().to_duckdb().filter(f"v = '{seen}'").to_arrow_table(),
+        table.scan().to_dataset().to_table(filter=pc.field("v") == seen),
+        table.scan().to_lazy_frame().filter(pl.col("v").str.starts_with(seen[:6])).collect().to_arrow(),
+        duckdb.sql(f"SELECT * FROM shown WHERE v = '{seen}'").to_arrow_table(),
+    ):
+        assert rows.column("id").to_pylist() == [3]
 
 
 def test_an_index_is_verified_by_what_lies_in_the_values(table: fuse.Table) -> None:
