@@ -1,6 +1,6 @@
 """VARIANT columns without Spark: rows in every form, JSON text out, statements, refusals, votes that keep answers."""
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
@@ -131,6 +131,8 @@ def test_a_block_of_what_json_lacks_is_read(table: fuse.Table) -> None:
     kept = table.explain("v:a::date = DATE'2024-01-02'").to_dict()["blocks"]["kept"]
     assert 1 <= kept < 7
     assert table.scan("v:a::timestamp = TIMESTAMP'2024-01-02 00:00:00'").count() == 1
+    table.append([{"id": 51, "v": {"a": datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)}}])
+    assert table.scan("v:a::string = '2024-01-02 03:04:05'").count() == 1  # its JSON text has an offset, too
 
 
 @pytest.mark.parametrize(
