@@ -114,7 +114,7 @@ def test_locally_found_rows_are_those_that_spark_finds(url: str, plain: DataFram
             if found != ids:
                 wrong[question, indexes] = (found, ids)
     assert not wrong
-    assert opaque <= 0.3 * 2 * len(QUESTIONS)  # floats as text, and as instants, are left to Java
+    assert opaque <= 0.35 * 2 * len(QUESTIONS)  # floats as text, and as instants, are left to Java
 
 
 def test_what_votes_leave_has_every_row_that_spark_finds(url: str, plain: DataFrame) -> None:
