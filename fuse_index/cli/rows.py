@@ -187,17 +187,21 @@ def _clauses(texts: list[str] | None) -> dict[str, str | None]:
 
 @rows_app.command("compact")
 def _compact(
-    table: TableArgument, spark: SparkOption = None, branch: BranchOption = "main", as_json: JsonOption = False
+    table: TableArgument,
+    where: Annotated[str | None, typer.Option(help="Only blocks that may hold rows of this condition.")] = None,
+    spark: SparkOption = None,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
 ) -> None:
     """Join small blocks and segments; rows keep their order."""
     target = open_table(table, branch=branch)
     before = target.snapshot
     if spark is None:
         with WorkProgress("compact") as progress:
-            target.maintenance.compact(progress.blocks_done)
+            target.maintenance.compact(progress.blocks_done, where=where)
     else:
         with open_spark_session(spark) as (jobs, running):
-            jobs.compact(running, table, branch=branch)
+            jobs.compact(running, table, where, branch=branch)
     after = target.refresh().snapshot
     record = {
         "snapshot": after.id,

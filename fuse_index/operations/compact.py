@@ -14,7 +14,8 @@ from itertools import count, islice, pairwise
 import numpy as np
 
 import fuse_storage as storage
-from fuse_index.handle import TableHandle, move_on, writable_head
+from fuse_index.clustering.overlaps import MaskArray
+from fuse_index.handle import TableHandle, move_on, resolve_predicate, writable_head
 from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.operations.rewrite_job import (
@@ -24,6 +25,8 @@ from fuse_index.operations.rewrite_job import (
     partition_members,
     rewrite_partition_limit,
 )
+from fuse_index.predicate import Predicate
+from fuse_index.pruning.planner import plan_scan
 from fuse_index.query.prefetch import prefetch_blocks
 from fuse_storage import BlockReplacement, Snapshot
 
@@ -33,9 +36,11 @@ _COMMIT_INTERVAL_ROWS = 20_000_000
 """What is done is committed after about so many rows."""
 
 
-def compact_table(table: TableHandle, progress: ProgressCallback | None = None) -> Snapshot:
+def compact_table(
+    table: TableHandle, progress: ProgressCallback | None = None, where: str | Predicate | None = None
+) -> Snapshot:
     """Join small blocks and segments of a table's head, and move the table there; see ``Maintenance.compact``."""
-    job = start_compaction(table)
+    job = start_compaction(table, where)
     head = job.table
     total = sum(map(len, job.remaining_groups()))
     done = count(1)
@@ -48,10 +53,13 @@ def compact_table(table: TableHandle, progress: ProgressCallback | None = None) 
     return table.snapshot
 
 
-def start_compaction(table: TableHandle) -> CompactJob:
-    """Start ``compact_table`` as a job, whose tasks Spark's executors may run. Raises ReadOnly."""
+def start_compaction(table: TableHandle, where: str | Predicate | None = None) -> CompactJob:
+    """Start ``compact_table`` as a job, whose tasks Spark's executors may run. Raises ReadOnly, WhereError."""
     head = writable_head(table)
-    return CompactJob(head, index_builders(head.snapshot, table.host))
+    job = CompactJob(head, index_builders(head.snapshot, table.host))
+    if (predicate := resolve_predicate(where, head.snapshot, table.engine)) is not None:
+        job.chosen_ids = frozenset(plan_scan(head, predicate, table.engine).blocks.ids)
+    return job
 
 
 def spans_to_compact(row_counts: Sequence[int], max_rows: int) -> list[_BlockSpan]:
@@ -75,12 +83,14 @@ class CompactJob:
 
     ``min_growth``: groups of fewer rows than so many times those of their largest block are left to grow, unless they
     fill half a block: so rows of a table that grows in small steps are not written again at each of them.
+    ``chosen_ids``: blocks that may be rewritten; None for all.
     ``unjoinable_ids``: first blocks of groups that do not become fewer, since byte limits cut them as before.
     """
 
     table: storage.StoredTable
     builders: tuple[IndexBuilder, ...]
     min_growth: float = 1.0
+    chosen_ids: frozenset[str] | None = None
     unjoinable_ids: set[str] = field(default_factory=set)
     commit_id: str = ""
 
@@ -98,16 +108,23 @@ class CompactJob:
         """Blocks to be joined, by number; not those that byte limits cut into as many again, and none of the tail."""
         blocks = storage.stored_blocks(self.table)
         max_rows = storage.WriteOptions.from_properties(self.table.snapshot.properties).block_rows
+        # One that is not chosen is full, as it were: nothing is joined across it.
+        row_counts = np.where(self._are_chosen(blocks.ids), blocks.live_row_counts, max_rows)
         groups = [
             tuple(numbers[start:end].tolist())
             for numbers in partition_members(self.table)
-            for start, end in spans_to_compact(blocks.live_row_counts[numbers].tolist(), max_rows)
+            for start, end in spans_to_compact(row_counts[numbers].tolist(), max_rows)
             if blocks.ids[numbers[start]] not in self.unjoinable_ids
             and self._pays(blocks.live_row_counts[numbers[start:end]], max_rows)
         ]
         joined = {number for group in groups for number in group}
-        worn = np.flatnonzero(storage.are_worn(blocks)).tolist()
+        worn = np.flatnonzero(storage.are_worn(blocks) & self._are_chosen(blocks.ids)).tolist()
         return sorted([*groups, *((number,) for number in worn if number not in joined)])
+
+    def _are_chosen(self, block_ids: Sequence[str]) -> MaskArray:
+        """Which blocks may be rewritten: bool, shape (blocks,)."""
+        chosen = self.chosen_ids
+        return np.array([chosen is None or block_id in chosen for block_id in block_ids], np.bool_)
 
     def _pays(self, row_counts: RowNumbers, max_rows: int) -> bool:
         """Whether blocks of so many rows are worth joining. ``row_counts``: int64, shape (blocks of a group,)."""

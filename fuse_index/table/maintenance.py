@@ -19,6 +19,7 @@ from fuse_index.operations.recluster import (
     ReclusterCallback,
     recluster_table,
 )
+from fuse_index.predicate import Predicate
 from fuse_index.table.arguments import check_public_methods, parse_duration
 from fuse_index.table.upkeep.account import MaintenanceCallback, done_table
 from fuse_index.table.upkeep.indexes import IndexMaintenance
@@ -35,7 +36,7 @@ class Maintenance(IndexMaintenance):
     do the same by Spark's executors.
     """
 
-    def compact(self, progress: ProgressCallback | None = None) -> Snapshot:
+    def compact(self, progress: ProgressCallback | None = None, *, where: str | Predicate | None = None) -> Snapshot:
         """Join neighbouring blocks of less than half the rows that a block may have, and segments that fit into one.
 
         Blocks of which more than a fifth was deleted are written without those rows. Order is kept, and the new blocks
@@ -43,11 +44,13 @@ class Maintenance(IndexMaintenance):
 
         Args:
             progress: Called with how many blocks are done, and of how many.
+            where: Only blocks that may hold rows of this condition, by what indexes and statistics say; by default all.
 
         Returns:
             The snapshot that the table reads then.
 
         Raises:
+            WhereError: The condition cannot be read.
             Conflict: Somebody replaced one of the blocks meanwhile; what was committed before is kept.
             ReadOnly: The table was opened at an older state, or to be read only.
             StorageError: The store fails.
@@ -59,7 +62,7 @@ class Maintenance(IndexMaintenance):
             >>> snapshot.block_count, table.maintenance.compact().block_count
             (3, 1)
         """
-        return compact_table(self._table, progress)
+        return compact_table(self._table, progress, where)
 
     def recluster(
         self,

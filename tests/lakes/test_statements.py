@@ -1,5 +1,7 @@
 """Statements on our own tables in a session that has the parsers of Delta and Iceberg as well."""
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -48,3 +50,41 @@ def test_statements_go_through_other_parsers(spark: SparkSession, shop: str) -> 
     assert [tuple(row) for row in spark.table(table).collect()] == [(3, "Kiel", None)]
     assert spark.sql("CALL ours.system.verify_index('shop.orders', 'by_id')").count()
     assert spark.sql(f"SELECT count(*) FROM {table} VERSION AS OF 2").collect()[0][0] == 3
+
+
+def test_statements_of_others_reach_their_parsers_and_ours_are_done(spark: SparkSession, shop: str, home: Path) -> None:
+    spark.sql(f"CREATE TABLE delta.`{home}/habits` (id BIGINT) USING delta")
+    spark.sql(f"INSERT INTO delta.`{home}/habits` VALUES (1)")
+    spark.sql(f"INSERT INTO delta.`{home}/habits` VALUES (2)")
+    spark.sql(f"CREATE TABLE {shop}.habits (id BIGINT)")
+    spark.sql(f"INSERT INTO {shop}.habits VALUES (1)")
+    spark.sql(f"INSERT INTO {shop}.habits VALUES (2)")
+
+    for name in (f"delta.`{home}/habits`", f"'{home}/habits'"):
+        assert spark.sql(f"OPTIMIZE {name}").columns[0] == "path"
+        assert "operationMetrics" in spark.sql(f"DESCRIBE HISTORY {name}").columns
+        assert spark.sql(f"DESCRIBE DETAIL {name}").first()["format"] == "delta"
+        assert spark.sql(f"VACUUM {name} RETAIN 168 HOURS DRY RUN").columns == ["path"]
+    assert "restored_files_size" in spark.sql(f"RESTORE delta.`{home}/habits` TO VERSION AS OF 1").columns
+
+    assert spark.sql(f"OPTIMIZE {shop}.habits").collect()[0]["blocks"] == 1
+    assert [row["operation"] for row in spark.sql(f"DESCRIBE HISTORY {shop}.habits LIMIT 1").collect()] == ["compact"]
+    assert spark.sql(f"DESCRIBE DETAIL {shop}.habits").first()["format"] == "fuse"
+    assert spark.sql(f"RESTORE {shop}.habits TO VERSION AS OF 2").first()["rows"] == 1
+
+    spark.sql(f"USE {shop}")  # delta.`/path` is no name of ours there
+    try:
+        assert spark.sql(f"DESCRIBE HISTORY delta.`{home}/habits`").first()["operation"] == "RESTORE"
+        assert spark.sql("DESCRIBE HISTORY habits").first()["operation"] == "restore"
+    finally:
+        spark.sql("USE spark_catalog.default")
+
+
+def test_iceberg_still_finds_its_parser(spark: SparkSession, shop: str) -> None:
+    spark.sql("CREATE TABLE ice.db.habits (id BIGINT) USING iceberg")
+    spark.sql("INSERT INTO ice.db.habits VALUES (2), (1)")
+
+    spark.sql("ALTER TABLE ice.db.habits CREATE TAG monday")
+    assert spark.sql("SELECT name FROM ice.db.habits.refs WHERE type = 'TAG'").collect() == [("monday",)]
+    done = spark.sql("CALL ice.system.rewrite_data_files(table => 'db.habits', strategy => 'sort', sort_order => 'id')")
+    assert "rewritten_data_files_count" in done.columns

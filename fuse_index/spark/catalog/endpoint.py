@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from fuse_index.errors import DefinitionError
 from fuse_index.indexes.registry import Host
+from fuse_index.spark.catalog.habits.translate import HabitRequests
 from fuse_index.spark.catalog.indexes import IndexRequests
 from fuse_index.spark.catalog.namespaces import NamespaceRequests
 from fuse_index.spark.catalog.procedures import ProcedureRequests
@@ -89,6 +90,13 @@ def install_catalog(
         bridge.catalog(spark._jsparkSession, name, key)
 
 
+def catalogs_of(spark: SparkSession) -> Mapping[str, TableNames]:
+    """The catalogues of ours that a classic session has, by name."""
+    prefix = f"{spark._jsparkSession.sessionUUID()}/"
+    with _lock:
+        return {key.removeprefix(prefix): names for key, names in _installed.items() if key.startswith(prefix)}
+
+
 def forget_catalogs(session_id: str) -> None:
     """Let go of the catalogues of a session that is over."""
     with _lock:
@@ -142,6 +150,7 @@ class CatalogEndpoint:
             requests.ListProceduresRequest: procedures.list,
             requests.CallProcedureRequest: procedures.call,
             requests.ChangeRowsRequest: partial(run_statement, spark),
+            requests.TypedStatementRequest: lambda request: HabitRequests(spark, catalogs_of(spark)).translate(request),
         }
 
     def answer(self, body: str) -> bytes:

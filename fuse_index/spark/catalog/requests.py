@@ -100,7 +100,7 @@ class CatalogRequests:
         scan, files = self._scans.get(key, lambda: self._scan(table, branch))
         description = TableDescription(
             **msgspec.structs.asdict(scan),
-            properties=_shown_properties(reference, table),
+            properties=shown_properties(reference, table),
             cluster_by=list(snapshot.cluster_by),
             partition_by=[quote_path([name]) for name in _partition_names(snapshot)],
             indexes=list(snapshot.definitions),
@@ -199,7 +199,8 @@ def _place_options(reference: TableReference, store_options: Mapping[str, str]) 
     return {"path": reference.url, "branch": reference.branch, **store}
 
 
-def _shown_properties(reference: TableReference, table: Table) -> dict[str, str]:
+def shown_properties(reference: TableReference, table: Table) -> dict[str, str]:
+    """The properties of a table as Spark shows them."""
     own = {name: _text(value) for name, value in table.snapshot.properties.items() if name not in _OF_TABLES}
     named = {} if reference.named is None else dict(reference.named.properties)
     key_name = PRIMARY_KEY_PROPERTY_NAME if is_keyed(table.snapshot) else KEY_PROPERTY_NAME

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from fuse_index.spark.catalog.procedures import Parameter, Procedure, ProcedureCall
+from fuse_index.spark.catalog.requests import shown_properties
 from fuse_index.spark.catalog.table_names import is_place
 from fuse_index.spark.catalog.upkeep.procedures import DRY_RUN, TABLE, UPKEEP_PROCEDURES, optional, snapshot_row
 from fuse_index.spark.explanations import explain_query
@@ -17,6 +18,7 @@ from fuse_index.spark.lakes.procedures import SOURCE_PROCEDURES
 from fuse_index.table.arguments import parse_time_or_duration
 from fuse_index.table.open import attach
 from fuse_index.table.table import Table
+from fuse_storage import PartitionSpec
 
 _AT = Parameter("at", "a snapshot id, a tag, a version or a time; the head if it is left out", default="NULL")
 
@@ -26,6 +28,16 @@ _SYNC_SCHEMA = pa.schema(
         *((name, pa.int64()) for name in ("added_files", "removed_files", "kept_files", "rows")),
         ("reread", pa.bool_()),
         ("snapshot", pa.string()),
+    ]
+)
+_DETAIL_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("format", "name", "location", "branch")),
+        ("version", pa.int64()),
+        ("last_modified", pa.timestamp("us", "UTC")),
+        *((name, pa.int64()) for name in ("rows", "blocks", "bytes")),
+        *((name, pa.list_(pa.string())) for name in ("partition_by", "cluster_by", "key", "indexes")),
+        ("properties", pa.map_(pa.string(), pa.string())),
     ]
 )
 _PLACE_SCHEMA = pa.schema([("table", pa.string()), ("location", pa.string())])
@@ -103,6 +115,28 @@ def _name_history(call: ProcedureCall) -> pa.Table:
     warehouse = call.names.require_warehouse()
     inside = warehouse.history((*call.namespace, *call.identifier()))
     return inside if inside.num_rows else warehouse.history(call.identifier())
+
+
+def _detail(call: ProcedureCall) -> pa.Table:
+    table, reference = call.table(), call.reference()
+    snapshot, spec = table.snapshot, PartitionSpec.from_snapshot(table.snapshot)
+    row = {
+        "format": "fuse",
+        "name": reference.shown,
+        "location": reference.url,
+        "branch": table.stored.branch,
+        "version": snapshot.version,
+        "last_modified": snapshot.timestamp,
+        "rows": snapshot.row_count,
+        "blocks": snapshot.block_count,
+        "bytes": snapshot.bytes,
+        "partition_by": spec.names if spec else (),
+        "cluster_by": snapshot.cluster_by,
+        "key": snapshot.key,
+        "indexes": sorted(snapshot.definitions),
+        "properties": sorted(shown_properties(reference, table).items()),
+    }
+    return pa.Table.from_pylist([row], _DETAIL_SCHEMA)
 
 
 def _purge_dropped(call: ProcedureCall) -> pa.Table:
@@ -211,7 +245,12 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
         ],
         lambda call: call.table().explain.what_if(call["kind"], call["columns"], call["options"], call["where"] or ()),
     ),
-    "history": Procedure("The commits of a table", [TABLE], lambda call: call.table().history()),
+    "history": Procedure(
+        "The commits of a table, newest first",
+        [TABLE, optional("limit", "at most so many; all if it is left out", None, int)],
+        lambda call: call.table().history().slice(0, call["limit"]),
+    ),
+    "detail": Procedure("What a table is, in one row", [TABLE], _detail),
     "name_history": Procedure("What was done to a name", [TABLE], _name_history),
     **SOURCE_PROCEDURES,
 }

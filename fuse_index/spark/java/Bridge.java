@@ -57,6 +57,7 @@ public class Bridge {
     synchronized (manager) {
       loaded.put(name, new FuseCatalog((SparkSession) session, name, callbackKey));
     }
+    TypedStatements.install((SparkSession) session, callbackKey);
     ExperimentalMethods methods = ((SparkSession) session).experimental();
     List<SparkStrategy> strategies = new ArrayList<SparkStrategy>(ScalaLists.toJava(methods.extraStrategies()));
     for (Object strategy : strategies) if (strategy instanceof SourceIndexStatements) return;

@@ -34,17 +34,27 @@ if TYPE_CHECKING:
 
 
 @check_arguments
-def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host | None = None, **store: str) -> None:
+def compact(
+    spark: SparkSession,
+    url: str,
+    where: str | None = None,
+    *,
+    branch: str = "main",
+    host: Host | None = None,
+    **store: str,
+) -> None:
     """Join small blocks and segments by all executors, as ``table.maintenance.compact`` does.
 
     Args:
         spark: A session, classic or Connect.
         url: Where the table is.
+        where: As for ``Maintenance.compact``, SQL text.
         branch: Which branch.
         host: Index kinds and functions; by default what is installed where the table is planned.
         store: Options of the object store.
 
     Raises:
+        WhereError: The condition cannot be read.
         Conflict: Somebody replaced one of the blocks meanwhile; what was committed before is kept.
         StorageError: The store fails.
 
@@ -52,7 +62,7 @@ def compact(spark: SparkSession, url: str, *, branch: str = "main", host: Host |
         fuse_spark.compact(spark, "/data/orders")
     """
     to = DmlTarget.for_session(spark, url, branch, host, store)
-    run_dml_job(spark, lambda: start_compaction(to.open()), to.task_count)
+    run_dml_job(spark, lambda: start_compaction(to.open(), where), to.task_count)
 
 
 @check_arguments

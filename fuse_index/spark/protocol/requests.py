@@ -227,6 +227,17 @@ class ChangeRowsRequest(CatalogRequest, frozen=True, kw_only=True):
     options: tuple[str, ...]
 
 
+class TypedStatementRequest(CatalogRequest, frozen=True, kw_only=True):
+    """A statement that Spark's grammar lacks: which of its own is meant?
+
+    ``catalog``, ``within``: the current catalogue, and the current namespace there.
+    """
+
+    text: str
+    catalog: str
+    within: tuple[str, ...]
+
+
 Request = (
     LoadTableRequest
     | ReadMetadataRequest
@@ -254,6 +265,7 @@ Request = (
     | ListProceduresRequest
     | CallProcedureRequest
     | ChangeRowsRequest
+    | TypedStatementRequest
 )
 
 

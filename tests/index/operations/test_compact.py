@@ -140,3 +140,18 @@ def test_many_small_segments_become_one():
 
     table.maintenance.compact()
     assert (table.snapshot.segment_count, ids(table)) == (1, list(range(7)))
+
+
+def test_only_blocks_that_may_hold_rows_of_a_condition_are_joined(table):
+    before, blocks = ids(table), table.inspect.blocks().column("block").to_pylist()
+    assert ids(table, "id IN (0, 1, 2, 40)") == [0, 1, 2, 40]
+
+    table.maintenance.compact(where="id IN (0, 1, 2, 40)")
+
+    after = table.inspect.blocks().column("block").to_pylist()
+    assert blocks[:2] == [block for block in blocks if block not in after]  # nothing is joined across others
+    assert ids(table) == before
+    assert table.maintenance.compact(where="id = 0") is table.snapshot
+    with pytest.raises(fuse.WhereError, match="did you mean"):
+        table.maintenance.compact(where="idd = 0")
+    check_invariants(table.stored)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
@@ -321,3 +321,18 @@ def test_what_show_create_table_prints_makes_the_same_table(spark, catalog):
     assert made.key == ("id",)
     assert (made.cluster_by, made.properties) == (first.cluster_by, first.properties)
     assert catalog.load_table_properties("db.made")["comment"] == "people"
+
+
+@pytest.mark.parametrize(
+    "statement", ["OPTIMIZE", "OPTIMIZE delta.`/x/y`", "VACUUM spark_catalog.default.t", "EXPLAIN OPTIMIZE t"]
+)
+def test_statements_that_are_about_no_table_of_ours_reach_sparks_parser(spark, catalog, statement):
+    spark.sql("USE fuse.db")
+
+    with pytest.raises(ParseException, match="PARSE_SYNTAX_ERROR"):
+        spark.sql(statement)
+    other = spark.newSession()
+    with pytest.raises(ParseException, match="PARSE_SYNTAX_ERROR"):
+        other.sql("OPTIMIZE fuse.db.t")
+    fuse_spark.install(other, warehouse=catalog.url)
+    assert other.sql("OPTIMIZE fuse.db.t").first()["blocks"] == 1

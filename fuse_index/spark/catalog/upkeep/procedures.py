@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from fuse_index.errors import InputError
 from fuse_index.operations.recluster import DEFAULT_PASSES
 from fuse_index.spark.catalog.procedures import Parameter, Procedure, ProcedureCall
 from fuse_index.spark.jobs import upkeep
@@ -67,7 +68,7 @@ def _verify_index(call: ProcedureCall) -> pa.Table:
 
 
 def _compact(call: ProcedureCall) -> pa.Table:
-    upkeep.compact(call.spark, call.reference().url, **call.job())
+    upkeep.compact(call.spark, call.reference().url, call["where"], **call.job())
     return snapshot_row(call.table())
 
 
@@ -93,8 +94,23 @@ def _tier(call: ProcedureCall) -> pa.Table:
 
 
 def _recluster(call: ProcedureCall) -> pa.Table:
+    if call["zorder"]:
+        _cluster_on_curve(call.table_to_change(), call["zorder"])
     upkeep.recluster(call.spark, call.reference().url, passes=call["passes"], **call.job())
     return snapshot_row(call.table())
+
+
+def _cluster_on_curve(table: Table, columns: Sequence[str]) -> None:
+    """Give a table a clustering key, along a Z-curve if it has several columns. Raises InputError beside another."""
+    asked, method = ({name.lower() for name in columns}, "zorder" if len(columns) > 1 else "linear")
+    present, present_method = table.snapshot.cluster_by, table.snapshot.cluster_method
+    if present and ({name.lower() for name in present}, present_method) != (asked, method):
+        raise InputError(
+            f"the table is clustered by {', '.join(present)} ({present_method}), which writers keep to: recluster "
+            f"without other columns, or give it another key first, ALTER TABLE … CLUSTER BY"
+        )
+    if not present:
+        table.cluster_by(columns, method)
 
 
 def _vacuum(call: ProcedureCall) -> pa.Table:
@@ -124,10 +140,20 @@ UPKEEP_PROCEDURES: Mapping[str, Procedure] = {
         [TABLE, INDEX, optional("blocks", "how many blocks to read again", 16, int)],
         _verify_index,
     ),
-    "compact": Procedure("Join small blocks", [TABLE], _compact),
+    "compact": Procedure(
+        "Join small blocks",
+        [TABLE, optional("where", "only blocks that may hold rows of this condition")],
+        _compact,
+    ),
     "recluster": Procedure(
         "Sort blocks that overlap apart, by the clustering key",
-        [TABLE, optional("passes", "how often at most", DEFAULT_PASSES, int)],
+        [
+            TABLE,
+            optional("passes", "how often at most", DEFAULT_PASSES, int),
+            optional(
+                "zorder", "columns by which a table without a key is clustered from now on, on a Z-curve", None, list
+            ),
+        ],
         _recluster,
     ),
     "tier": Procedure(

@@ -44,6 +44,7 @@ public class Protocol {
   public static final String LIST_PROCEDURES = "list procedures";
   public static final String CALL_PROCEDURE = "call procedure";
   public static final String CHANGE_ROWS = "change rows";
+  public static final String TYPED_STATEMENT = "typed statement";
 
   public static final String APPEND = "append";
   public static final String OVERWRITE = "overwrite";

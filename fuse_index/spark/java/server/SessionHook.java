@@ -2,10 +2,10 @@ package fuse_index.spark.java.server;
 
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.rpc.*;
+import fuse_index.spark.java.statements.*;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
-import java.lang.reflect.Proxy;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.parser.ParseException;
@@ -47,7 +47,7 @@ public class SessionHook {
     @SuppressWarnings("unchecked")
     public R apply(S session, P parser) {
       InvocationHandler first = new FirstStatement((SparkSession) session, parser, callbackKey);
-      return (R) Proxy.newProxyInstance(parser.getClass().getClassLoader(), new Class<?>[] {ParserInterface.class}, first);
+      return (R) TypedStatements.proxy(parser, first);
     }
   }
 
@@ -65,8 +65,15 @@ public class SessionHook {
     }
 
     public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
-      if (!installed && method.getDeclaringClass() != Object.class) install();
+      if (!installed && method.getDeclaringClass() != Object.class) {
+        install();
+        return invoked(session.sessionState().sqlParser(), method, arguments); // ours stands before this one from now on
+      }
       if (STATEMENTS.isInfoEnabled() && method.getName().startsWith("parsePlan")) STATEMENTS.info(session.sessionUUID() + " " + arguments[0]);
+      return invoked(parser, method, arguments);
+    }
+
+    private static Object invoked(Object parser, Method method, Object[] arguments) throws Throwable {
       try {
         return method.invoke(parser, arguments);
       } catch (InvocationTargetException failure) {
