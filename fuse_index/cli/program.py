@@ -22,6 +22,7 @@ from fuse_index import __version__
 from fuse_index.cli import output
 from fuse_index.cli.front.interrupt import INTERRUPTED, INTERRUPTED_WORD
 from fuse_index.cli.front.lazy_group import LazyGroup
+from fuse_index.cli.front.short_process import spare_garbage_collection
 from fuse_index.cli.options import Typed, parse_texts
 from fuse_storage import EXTERNAL_ERROR, CodedError, Operation, StorageError, Words
 
@@ -128,6 +129,8 @@ def _command() -> Callable[..., Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command line and exit; errors of ours end it without a traceback."""
+    if arguments is None:  # a process of its own
+        spare_garbage_collection()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may not know all letters of a table
     typed = Typed()

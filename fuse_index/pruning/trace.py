@@ -175,7 +175,7 @@ def _taker(entry: TraceEntry) -> str:
 def _no_index_reason(leaf: Leaf) -> tuple[Reason, str]:
     if isinstance(leaf, Opaque):
         known = leaf.reason in Reason.__members__
-        return (Reason(leaf.reason), "") if known else (Reason.LEAF_UNSUPPORTED, leaf.reason)
+        return (Reason(leaf.reason), leaf.hint) if known else (Reason.LEAF_UNSUPPORTED, leaf.reason)
     if decided_by_engine(leaf):
         return Reason.USED_NO_GAIN, ""
     return Reason.NO_INDEX, "no index is on these columns"

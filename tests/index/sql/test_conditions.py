@@ -10,9 +10,11 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+import fuse_index as fuse
 from fuse_index.errors import OpaqueError, WhereError
 from fuse_index.expressions.evaluable import check_evaluable
 from fuse_index.expressions.evaluate import evaluate, evaluate_term
@@ -179,3 +181,10 @@ def test_what_is_understood_is_shown_as_sql_that_means_the_same(cases: Cases) ->
 def test_what_is_not_taken_says_why(condition: str, told: str) -> None:
     with pytest.raises(OpaqueError, match=told):
         check_evaluable(parse_predicate(condition, SCHEMA), Context(), {})
+
+
+def test_explain_names_near_functions_as_a_scan_does():
+    table = fuse.create_table(f"memory://near-{uuid4().hex}", "id BIGINT, name STRING")
+    table.append([{"id": 1, "name": "a"}])
+
+    assert "function 'lowre' is not known here; did you mean ['lower']?" in str(table.explain("lowre(name) = 'a'"))
