@@ -67,6 +67,7 @@ def test_few_blocks_are_not_run() -> None:
         ("docs/start/delta-table.md", "it installs from the network, in a checkout"),
         ("docs/start/hot-table.md", "it installs from the network, in a checkout"),
         ("docs/start/log.md", "it installs from the network, in a checkout"),
+        ("docs/start/sql.md", "it installs from the network, in a checkout"),
         ("docs/writing-a-plugin.md", "it is of a mutant that the tests of ours kill"),
     ]
 
