@@ -112,21 +112,3 @@ def test_what_the_guide_for_authors_says_of_a_failure_is_what_is_said() -> None:
 
     mutants = (ROOT / "tests" / "plugins" / "mutants" / "test_mutants.py").read_text()
     assert all(f'"{line}",' in mutants for line in shown.splitlines())
-
-
-def test_lines_of_prose_fit_a_screen() -> None:
-    """Code and tables may be wider: a line of either cannot be broken."""
-
-    def prose(page: Path) -> str:
-        return re.sub(r"^( *)```.*?^\1```$|^\|.*?$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
-
-    pages = [page for page in PAGES if page.name != "CHANGELOG.md" and "changelog" not in page.name]
-    long = [
-        f"{named(page)}: {line[:60]}"
-        for page in pages
-        if page.parent.name != "decisions"
-        for line in prose(page).splitlines()
-        if len(line) > 140
-    ]
-
-    assert long == []
