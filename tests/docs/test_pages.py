@@ -1,6 +1,5 @@
 """Every page is true: what it says to do is done as it stands there, and what it shows is what is printed."""
 
-import re
 import shutil
 from pathlib import Path
 
