@@ -15,7 +15,7 @@ import numpy as np
 
 import fuse_storage as storage
 from fuse_index.clustering.overlaps import MaskArray
-from fuse_index.handle import TableHandle, move_on, resolve_predicate, writable_head
+from fuse_index.handle import TableHandle, move_on, resolve_evaluable, writable_head
 from fuse_index.indexes.builder import IndexBuilder, index_builders
 from fuse_index.operations.build_index import ProgressCallback
 from fuse_index.operations.rewrite_job import (
@@ -54,10 +54,10 @@ def compact_table(
 
 
 def start_compaction(table: TableHandle, where: str | Predicate | None = None) -> CompactJob:
-    """Start ``compact_table`` as a job, whose tasks Spark's executors may run. Raises ReadOnly, WhereError."""
+    """Start ``compact_table`` as a job that Spark's executors may run. Raises ReadOnly, WhereError, OpaqueError."""
     head = writable_head(table)
     job = CompactJob(head, index_builders(head.snapshot, table.host))
-    if (predicate := resolve_predicate(where, head.snapshot, table.engine)) is not None:
+    if (predicate := resolve_evaluable(where, head.snapshot, table.engine)) is not None:
         job.chosen_ids = frozenset(plan_scan(head, predicate, table.engine).blocks.ids)
     return job
 

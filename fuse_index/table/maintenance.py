@@ -51,6 +51,7 @@ class Maintenance(IndexMaintenance):
 
         Raises:
             WhereError: The condition cannot be read.
+            OpaqueError: Only Spark can evaluate it.
             Conflict: Somebody replaced one of the blocks meanwhile; what was committed before is kept.
             ReadOnly: The table was opened at an older state, or to be read only.
             StorageError: The store fails.

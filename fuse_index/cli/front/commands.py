@@ -191,5 +191,11 @@ COMMANDS: Mapping[str, Command] = {
     name: command for commands in COMMANDS_BY_TASK.values() for name, command in commands.items()
 }
 
-ALIASES: Mapping[str, str] = {"append": "ingest", "history": "log", "read": "query", "scan": "query"}
-"""Names that people expect, taken from Python, for commands that have another."""
+ALIASES: Mapping[str, str] = {
+    "append": "ingest",
+    "history": "log",
+    "optimize": "compact",
+    "read": "query",
+    "scan": "query",
+}
+"""Names that people expect, taken from Python and other lakehouses, for commands that have another."""

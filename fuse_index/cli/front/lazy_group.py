@@ -10,6 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from fuse_index.cli.front.commands import ALIASES, COMMANDS, COMMANDS_BY_TASK, Command
+from fuse_index.cli.front.usage import USAGE_ERROR, reword_usage
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,6 +26,14 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a name or an alias; None if there is none."""
         return self.commands.get(ALIASES.get(cmd_name, cmd_name))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; what is wrong with its line is said with what to type."""
+        try:
+            return super().invoke(ctx)
+        except USAGE_ERROR as refused:
+            reword_usage(refused)
+            raise
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands, by task."""

@@ -55,6 +55,7 @@ def compact(
 
     Raises:
         WhereError: The condition cannot be read.
+        OpaqueError: Only Spark can evaluate it.
         Conflict: Somebody replaced one of the blocks meanwhile; what was committed before is kept.
         StorageError: The store fails.
 

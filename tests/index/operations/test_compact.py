@@ -154,4 +154,6 @@ def test_only_blocks_that_may_hold_rows_of_a_condition_are_joined(table):
     assert table.maintenance.compact(where="id = 0") is table.snapshot
     with pytest.raises(fuse.WhereError, match="did you mean"):
         table.maintenance.compact(where="idd = 0")
+    with pytest.raises(fuse.OpaqueError, match="did you mean"):
+        table.maintenance.compact(where="lowre(name) = 'n0'")
     check_invariants(table.stored)
