@@ -70,6 +70,7 @@ def first_calls(spark: SparkSession, place: str) -> dict[str, Any]:
         "by name": lambda each: each.table("lake.served.t").count(),
         "exists": lambda each: each.catalog.tableExists("lake.served.t"),
         "current catalogue": use_by_api,
+        "habit": lambda each: each.sql("DESCRIBE HISTORY lake.served.t LIMIT 2").count(),
     }
     for name, call in calls.items():
         sessions.append(new_session())

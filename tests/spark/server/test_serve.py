@@ -53,7 +53,7 @@ def test_a_session_has_us_whatever_it_is_asked_first(served, statements):
     told = served.told("first_calls", fuse.catalog(served.lake).table_url("served.t"))
 
     assert told.pop("clone", None) in ([3, 992], None)  # Spark 4.0 has no clones for clients
-    assert told == {"by place": 992, "by name": 992, "exists": True, "current catalogue": ["lake", 992]}
+    assert told == {"by place": 992, "by name": 992, "exists": True, "current catalogue": ["lake", 992], "habit": 2}
 
 
 @pytest.mark.parametrize("way", ["tag", "all"])
