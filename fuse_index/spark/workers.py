@@ -6,7 +6,9 @@ functions travel within one that needs nothing of ours and says in a sentence wh
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,6 +18,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
 from fuse_index.errors import FuseIndexError
+from fuse_storage import CodedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +34,8 @@ _SPARKS_OWN = re.compile(
     r"|\[(?:PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION|PYTHON_VERSION_MISMATCH)\] .+"
 )
 """What Spark says, in the middle of a trace, of workers that do not get as far as our functions."""
+_WITHOUT_FRAMES = "SPARK_HIDE_TRACEBACK"
+"""The variable by which Spark's workers leave frames out."""
 
 
 def for_workers(function: Callable[..., _T]) -> Callable[..., _T]:
@@ -89,6 +94,21 @@ def _explanation() -> Callable[[Exception], str]:
         )
 
     return explain
+
+
+@contextmanager
+def told_without_frames() -> Iterator[None]:
+    """In a worker, have an error of ours told as its sentence alone: Spark tells the frames that led to it, too.
+
+    A worker ends when it has told an error, so what is set here is for nobody else.
+    """
+    try:
+        yield
+    except CodedError:
+        program = getattr(sys.modules.get("__main__"), "__spec__", None)
+        if program is not None and program.name.startswith("pyspark."):
+            os.environ[_WITHOUT_FRAMES] = "1"
+        raise
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from fuse_index.spark.source.partitions import split_plan
 from fuse_index.spark.source.stream_reader import StreamReader
 from fuse_index.spark.source.stream_writer import StreamWriter
 from fuse_index.spark.source.write_target import HeapTarget, KeyedTarget, open_target
-from fuse_index.spark.workers import ExplainedInWorkers
+from fuse_index.spark.workers import ExplainedInWorkers, told_without_frames
 from fuse_index.sql.parse import parse_predicate
 from fuse_storage import SchemaError, StoredTable, is_keyed
 
@@ -62,6 +62,7 @@ class FuseSource(DataSource):
     def name(cls) -> str:
         return "fuse"
 
+    @told_without_frames()
     def schema(self) -> StructType:
         """The columns to read; checks ``where``, too, so that a mistake shows at ``load``.
 
@@ -73,6 +74,7 @@ class FuseSource(DataSource):
         self.pinned_snapshot, self.planned_table = table.snapshot.id, table
         return schemas.to_spark_schema(self._offered_schema(table, names))
 
+    @told_without_frames()
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of a batch. ``schema`` is ours, or the user's own: then it picks columns, by name."""
         table, names = self._table(options.BATCH_READ_OPTIONS)
@@ -89,6 +91,7 @@ class FuseSource(DataSource):
         _check_requested_schema(requested, _select_columns(table, names))
         return BatchReader(table, requested, self._where(table), self._engine())
 
+    @told_without_frames()
     def streamReader(self, schema: StructType) -> StreamReader:
         """A reader of a stream of commits. Raises OptionError, StorageError, WhereError, StreamError."""
         table, names = self._table(options.STREAM_READ_OPTIONS, self.planned_table)
@@ -110,6 +113,7 @@ class FuseSource(DataSource):
         follower = TableFollower(table, on_change, query.preimages)
         return StreamReader(query, follower, limit, self.options.get("since"))
 
+    @told_without_frames()
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """A writer of a batch; checks the schema at once, and creates the table if there is none.
 
@@ -118,6 +122,7 @@ class FuseSource(DataSource):
         target = self._write_target(options.BATCH_WRITE_OPTIONS, schema, overwrite)
         return BatchWriter(target, self.host, overwrite)
 
+    @told_without_frames()
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """A writer of micro-batches, as ``writer``; ``overwrite`` in complete mode.
 
@@ -193,14 +198,15 @@ class BatchReader(ExplainedInWorkers, DataSourceReader):
     def __init__(self, table: StoredTable, schema: pa.Schema, where: Predicate | None, engine: Engine) -> None:
         self.table, self.schema, self.where, self.engine = table, schema, where, engine
 
+    @told_without_frames()
     def partitions(self) -> list[InputPartition]:
         """The tasks that read the blocks which may hold an answer; of none, Spark makes one empty task."""
         plan = plan_scan(self.table, self.where, self.engine)
         return [ScanTask(Scan(part, tuple(self.schema.names), self.engine.functions)) for part in split_plan(plan)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, ScanTask):
-            for batch in partition.value.to_batches():
+        with told_without_frames():
+            for batch in partition.value.to_batches() if isinstance(partition, ScanTask) else ():
                 rows = pa.Table.from_batches([batch]).cast(self.schema)
                 yield from schemas.as_spark_has_it(rows).to_batches(SPARK_BATCH_ROWS)
 
