@@ -61,6 +61,7 @@ def test_few_blocks_are_not_run() -> None:
         ("docs/serve.md", "it runs until it is ended"),
         ("docs/serve.md", "it needs the server"),
         ("docs/serve.md", "it needs the server"),
+        ("docs/serve.md", "it needs a certificate"),
         ("docs/serve.md", "it needs a daemon of Docker"),
         ("docs/serve.md", "it needs free ports"),
         ("docs/start/delta-table.md", "it installs from the network, in a checkout"),

@@ -25,7 +25,7 @@ INSPECT = """
     blocks clustering columns due files index indexes left_out maintenance partitions plans refs segments
     snapshots statistics suggest
 """
-EXPLAIN = "delete merge overwrite search suggest update what_if"
+EXPLAIN = "changes delete merge overwrite search suggest update what_if"
 MAINTENANCE = "compact rebuild_index recluster refresh_index run tier vacuum verify_index"
 PROPERTIES = "explain inspect maintenance schema snapshot tail version"
 FIELDS = "name"

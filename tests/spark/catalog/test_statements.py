@@ -240,3 +240,21 @@ def test_comments_of_parts_of_columns_are_kept(sql_spark: SparkSession, tmp_path
     assert "COMMENT 'third'" in sql_spark.sql(f"SHOW CREATE TABLE {place}").head()[0]
     sql_spark.sql(f"INSERT INTO {place} VALUES (1, struct(2, array(struct('x'))), struct(3))")
     assert [row.s.b[0].c for row in sql_spark.table(place).collect()] == ["x"]
+
+
+def test_jobs_of_a_statement_are_those_of_whoever_waits_for_it(sql_spark: SparkSession, tmp_path: Path) -> None:
+    """So its group, its tags and its pool hold for them, and what cancels others' jobs cancels these."""
+    url = str(tmp_path / "asked")
+    fuse.create_table(url, "id BIGINT")
+    context, tracker = sql_spark.sparkContext, sql_spark.sparkContext.statusTracker()
+    context.setJobGroup("statement", "rows of a statement")
+    try:
+        sql_spark.sql(f"INSERT INTO fuse.`{url}` SELECT id FROM range(0, 1000, 1, 2)")
+    finally:
+        context._jsc.clearJobGroup()
+    sql_spark.sql(f"INSERT INTO fuse.`{url}` SELECT id FROM range(0, 1000, 1, 2)")
+
+    jobs = tracker.getJobIdsForGroup("statement")
+    assert jobs
+    assert tracker.getJobIdsForGroup(None)
+    assert fuse.open_table(url).count() == 2000

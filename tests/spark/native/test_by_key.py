@@ -107,8 +107,8 @@ REFUSED: dict[str, Callable[[DataFrame, str], Any]] = {
 }
 RIGHT = "delete update write upsert upserting tier compact recluster build_index"
 READS = (
-    "Endpoints Explanations FallbackWarning Server explain index install install_in_new_sessions introspect read "
-    "search serve use"
+    "Certificate Endpoints Explanations FallbackWarning Server explain index install install_in_new_sessions "
+    "introspect read search serve use"
 )
 
 

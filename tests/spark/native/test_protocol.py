@@ -96,6 +96,8 @@ TEXTS: dict[str, object] = {
     "session": "s",
     "branch": "main",
     "change": "delete",
+    "text": "OPTIMIZE t",
+    "catalog": "fuse",
 }
 OTHERWISE: dict[str, dict[str, object]] = {
     "create index": {"columns": [{"path": ["a"]}]},

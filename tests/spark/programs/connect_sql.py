@@ -120,8 +120,12 @@ def insert_forever(spark: SparkSession, first: str) -> None:
 
 
 def cancelled(spark: SparkSession, way: str) -> list[Any]:
-    """A statement that was interrupted while it ran, by its tag or with all others, and what the session does then."""
-    slow = "INSERT INTO lake.served.slow SELECT id, java_method('java.lang.Thread', 'sleep', 20000L) FROM range(8)"
+    """Statements that were interrupted, by their tag or with all others, and what the session does then.
+
+    Each would take all slots for longer than this test may: the first is interrupted while it runs, others as soon as
+    they begin.
+    """
+    slow = "INSERT INTO lake.served.slow SELECT id, java_method('java.lang.Thread', 'sleep', 20000L) FROM range(40)"
     told: list[Any] = []
 
     def run() -> None:
@@ -129,15 +133,19 @@ def cancelled(spark: SparkSession, way: str) -> list[Any]:
         told.append(refused(spark, slow))
 
     spark.sql("CREATE TABLE IF NOT EXISTS lake.served.slow (id BIGINT, text STRING)").collect()
-    thread = threading.Thread(target=run)
-    thread.start()
     stopped: list[str] = []
-    while thread.is_alive():  # what is interrupted first may be the statement before
-        stopped += spark.interruptTag("slow") if way == "tag" else spark.interruptAll()
-        thread.join(0.5)
+    for seconds in (2.0, 0.0, 0.01, 0.03, 0.1, 0.3):
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join(seconds)
+        while thread.is_alive():  # what is interrupted first may be the statement before
+            stopped += spark.interruptTag("slow") if way == "tag" else spark.interruptAll()
+            thread.join(0.5)
+    rows_of_tasks = spark.range(0, 10, 1, 2).selectExpr("sum(id)").collect()[0][0]
     return [
-        bool(stopped),
-        "CANCELED" in told[0].upper() or "cancelled" in told[0],
+        len(stopped) >= len(told),
+        all("CANCELED" in each.upper() or "cancelled" in each for each in told),
+        rows_of_tasks,
         spark.table("lake.served.slow").count(),
     ]
 

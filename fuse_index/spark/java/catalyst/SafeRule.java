@@ -18,10 +18,16 @@ public abstract class SafeRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   protected LogicalPlan improveStream(LogicalPlan plan) { return plan; }
 
+  /** A thread that was interrupted stays so where its failure is caught: whatever waits next ends, as whoever cancelled it wants. */
+  public static void restoreInterrupt(Throwable failure) {
+    for (Throwable each = failure; each != null; each = each.getCause()) if (each instanceof InterruptedException) Thread.currentThread().interrupt();
+  }
+
   protected LogicalPlan rewrite(LogicalPlan plan) {
     try {
       return plan.isStreaming() ? improveStream(plan) : improve(plan);
     } catch (Throwable failure) { // Spark asserts what it takes for granted
+      restoreInterrupt(failure);
       LOG.warn(consequence + ": " + failure);
       return plan;
     }

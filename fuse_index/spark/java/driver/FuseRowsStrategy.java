@@ -37,6 +37,7 @@ public class FuseRowsStrategy extends SparkStrategy {
       SparkPlan rows = FOR_EXECUTORS.get() == null ? planned(plan) : null;
       if (rows != null) return ScalaLists.of(rows);
     } catch (Throwable failure) { // Spark asserts what it takes for granted
+      SafeRule.restoreInterrupt(failure);
       LOG.warn("executors read what the driver might: " + failure);
     }
     return ScalaLists.<SparkPlan>of();

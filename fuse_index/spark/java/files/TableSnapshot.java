@@ -219,6 +219,7 @@ public class TableSnapshot {
     } catch (RuntimeException failure) {
       throw failure;
     } catch (Exception failure) {
+      SafeRule.restoreInterrupt(failure);
       throw new IllegalStateException("could not refresh " + url + ": " + failure, failure);
     }
   }

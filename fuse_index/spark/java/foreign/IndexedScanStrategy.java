@@ -55,6 +55,7 @@ public class IndexedScanStrategy extends SparkStrategy {
       SparkPlan planned = wanted == null ? null : planned(plan, connector, wanted);
       if (planned != null) return ScalaLists.of(planned);
     } catch (Throwable failure) { // another release of the connector, or of Spark
+      SafeRule.restoreInterrupt(failure);
       LOG.warn("every file is read: " + failure);
     }
     return ScalaLists.<SparkPlan>of();

@@ -1,5 +1,6 @@
 package fuse_index.spark.java.foreign;
 
+import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.sources.*;
@@ -78,6 +79,7 @@ public class ScanPruning {
       decidedFor = scan;
       ScanMetrics.post(context, metrics, new CustomTaskMetric[] {new ScanMetrics.Measured(ScanMetrics.READ, asked.bytesRead()), new ScanMetrics.Measured(ScanMetrics.SKIPPED, asked.bytesSkipped())});
     } catch (Throwable failure) { // another release of the connector, or of Spark
+      SafeRule.restoreInterrupt(failure);
       problem = failure.toString();
       LOG.warn("every file of " + index.source + " is read: " + failure);
     }

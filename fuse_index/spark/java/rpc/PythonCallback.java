@@ -7,6 +7,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.internal.SQLConf;
@@ -32,6 +33,7 @@ public class PythonCallback {
   public static class Request extends CompletableFuture<Object> {
     public final String number = Long.toString(NUMBERS.incrementAndGet());
     public final String text;
+    public final RequestJobs jobs = new RequestJobs(number);
 
     public Request(String key, String body) { this.text = number + SEPARATOR + key + SEPARATOR + body; }
   }
@@ -49,10 +51,15 @@ public class PythonCallback {
     return (LinkedBlockingQueue<Request>) MAILBOXES.get(mailbox);
   }
 
-  /** The next request: its number, its key and its body, with a character 0 between them; null if none comes in so many milliseconds. */
+  /**
+   * The next request: its number, its key and its body, with a character 0 between them; null if none comes in so many milliseconds.
+   * The jobs of the thread that takes it are those of the request from then on.
+   */
   public static String take(String mailbox, int milliseconds) throws InterruptedException {
     Request request = (Request) queue(mailbox).poll(milliseconds, TimeUnit.MILLISECONDS);
-    return request == null ? null : request.text;
+    if (request == null) return null;
+    request.jobs.begin();
+    return request.text;
   }
 
   /** The reply to a request; or, where there is a failure, that, as PythonFailure decodes it. Nobody may wait for it any more. */
@@ -105,7 +112,7 @@ public class PythonCallback {
   /** The rows that came with a statement which is still waiting. */
   public static Object attachment(String number) { return ATTACHMENTS.get(number); }
 
-  /** What Python answers within so many milliseconds. Raises whatever went wrong. */
+  /** What Python answers within so many milliseconds. Raises whatever went wrong; the jobs of who is interrupted are cancelled. */
   public static Object ask(String key, String body, long deadline) throws Exception {
     LinkedBlockingQueue<Request> mailbox = (LinkedBlockingQueue<Request>) MAILBOX_OF_KEY.get(key);
     if (mailbox == null) throw new IllegalStateException("no Python process answers for " + key + " any more");
@@ -116,8 +123,14 @@ public class PythonCallback {
       return request.get(deadline, TimeUnit.MILLISECONDS);
     } catch (ExecutionException failed) {
       throw (Exception) failed.getCause();
-    } finally {
+    } catch (TimeoutException late) {
       UNANSWERED.remove(request.number);
+      throw late;
+    } catch (InterruptedException cancelled) {
+      if (mailbox.remove(request)) UNANSWERED.remove(request.number);
+      else request.jobs.cancelUntil(request);
+      throw cancelled;
+    } finally {
       mailbox.remove(request);
     }
   }

@@ -1,5 +1,6 @@
 package fuse_index.spark.java.rpc;
 
+import fuse_index.spark.java.catalyst.*;
 import org.apache.spark.QueryContext;
 import org.apache.spark.SparkRuntimeException;
 import org.apache.spark.SparkThrowableHelper;
@@ -53,13 +54,14 @@ public class StatementError extends AnalysisException {
 
   /** Throws what went wrong while a statement was asked of Python: what that raised, or what hindered it. */
   public static RuntimeException raise(Exception failure) {
+    SafeRule.restoreInterrupt(failure);
     if (failure instanceof PythonFailure) Platform.throwException(of((PythonFailure) failure));
     return raise("EXTERNAL_ERROR", "58000", String.valueOf(failure.getMessage()));
   }
 
   /** What went wrong, for callers that may throw no checked exception. `otherwise`: what is said where a failure has no words. */
   public static RuntimeException unchecked(Exception failure, String otherwise) {
-    if (failure instanceof InterruptedException) Thread.currentThread().interrupt();
+    SafeRule.restoreInterrupt(failure);
     String code = failure instanceof PythonFailure ? ((PythonFailure) failure).code : "EXTERNAL_ERROR";
     String message = failure.getMessage() == null ? otherwise : failure.getMessage();
     return new SparkRuntimeException(ErrorConditions.of(code), parameters(message), failure, new QueryContext[0], "");
