@@ -14,6 +14,7 @@ from fuse_index import open_table
 from fuse_index.cli import output
 from fuse_index.cli.front.interrupt import ended_by_interrupt
 from fuse_index.cli.front.progress import WorkProgress
+from fuse_index.cli.front.short_process import resume_garbage_collection
 from fuse_index.cli.options import (
     BranchOption,
     FilesArgument,
@@ -232,6 +233,7 @@ def _tier(
     opened: dict[str, Table] = {}
     with ExitStack() as stack:
         session = None if spark is None else stack.enter_context(open_spark_session(spark))
+        resume_garbage_collection()
         while True:
             problems: dict[str, Exception] = {}
             for table in tables:

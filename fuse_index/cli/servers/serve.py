@@ -14,6 +14,7 @@ import typer
 
 from fuse_index import catalog
 from fuse_index.cli import output
+from fuse_index.cli.front.short_process import resume_garbage_collection
 from fuse_index.cli.options import parse_texts, require_spark
 from fuse_index.errors import InputError
 
@@ -99,6 +100,7 @@ def _serve(
         if log_statements:
             log(spark)
         server = fuse_spark.serve(spark, None, endpoints, catalogs=named)
+        resume_garbage_collection()
         with HealthServer(Address(address, health), server.check) if health else nullcontext():
             _print_what_is_served(server, named, token_file)
             while not stopping.wait(_CHECK_SECONDS):

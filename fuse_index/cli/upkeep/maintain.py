@@ -16,6 +16,7 @@ import typer
 
 from fuse_index import Catalog, catalog, open_table
 from fuse_index.cli import output
+from fuse_index.cli.front.short_process import resume_garbage_collection
 from fuse_index.cli.options import JsonOption, SparkOption, open_spark_session, split_table_name
 from fuse_index.table.arguments import parse_duration
 from fuse_index.table.upkeep.account import DoneTask
@@ -70,6 +71,7 @@ def _maintain(
         stopped = stack.enter_context(_stop_asked())
         steps = STEPS if spark is None else {**STEPS, **_spark_steps(*stack.enter_context(open_spark_session(spark)))}
         report = partial(_report, as_json=as_json)
+        resume_garbage_collection()
         while True:
             maintainer = Maintainer(kept.tables(report), limits, report, stopped.is_set, steps)
             done = maintainer.run()
