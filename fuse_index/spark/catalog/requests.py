@@ -66,7 +66,9 @@ class CatalogRequests:
     )
 
     def load(self, request: LoadTableRequest) -> bytes:
-        """A table, or a view of one; nothing where a statement that writes is to say that there is none."""
+        """A table, or a view of one; nothing where Spark goes on, or where a statement that writes is to say so."""
+        if request.namespace and is_place(request.name):  # parquet.`/path`, which Spark reads as files
+            return _NO
         try:
             reference = self.names.resolve_request(request, request.at)
         except NotFound:

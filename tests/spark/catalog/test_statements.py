@@ -258,3 +258,15 @@ def test_jobs_of_a_statement_are_those_of_whoever_waits_for_it(sql_spark: SparkS
     assert jobs
     assert tracker.getJobIdsForGroup(None)
     assert fuse.open_table(url).count() == 2000
+
+
+def test_files_are_named_by_their_format_whatever_catalogue_is_current(sql_spark: SparkSession, tmp_path: Path) -> None:
+    files = str(tmp_path / "files")
+    sql_spark.range(3).write.parquet(files)
+    sql_spark.sql("USE fuse")
+    try:
+        assert sql_spark.sql(f"SELECT count(*) FROM parquet.`{files}`").collect() == [(3,)]
+        with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+            sql_spark.sql(f"SELECT * FROM no_format.`{files}`")
+    finally:
+        sql_spark.sql("USE spark_catalog.default")
