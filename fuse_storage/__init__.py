@@ -210,6 +210,7 @@ if TYPE_CHECKING:
         MAINTENANCE_PROPERTIES,
         MAINTENANCE_TASKS,
         MaintenancePolicy,
+        parse_size_text,
     )
 else:
     __getattr__, __dir__ = lazy_names(__name__)

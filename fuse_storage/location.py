@@ -99,8 +99,7 @@ def validate_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     MaintenancePolicy.from_properties(properties)
     if properties.get("tiering", "writer") not in ("writer", "job"):
         raise InvalidArgument(f"tiering = {properties['tiering']!r}: who tiers is a 'writer' or a 'job'")
-    if not isinstance(properties.get("indexes_off", ""), str):
-        raise InvalidArgument(f"indexes_off = {properties['indexes_off']!r}: give names as one text, by commas")
+    _check_switches(properties.get("indexes_off", ""))
     if properties.get("plan_log", "on") not in ("on", "off"):
         raise InvalidArgument(f"plan_log = {properties['plan_log']!r}: plans are kept 'on', or not, 'off'")
     if properties.get("delete_mode", DELETE_MODES[0]) not in DELETE_MODES:
@@ -277,3 +276,16 @@ def missing_table_error(chain: Branch, missing: NotFound) -> StorageError:
             TableUrl(store.url) + " is a table whose refs are lost: recover it from its snapshots (fuse-index recover)"
         )
     return NotFound(TableUrl(store.url) + " is no table: there is nothing; create it first")
+
+
+def _check_switches(text: Any) -> None:
+    """Raise InvalidArgument unless each part of a text, by commas, names an index, a kind or a distribution."""
+    if not isinstance(text, str):
+        raise InvalidArgument(f"indexes_off = {text!r}: give names as one text, by commas")
+    for part in filter(None, map(str.strip, text.split(","))):
+        form, colon, name = part.partition(":")
+        if not form.strip() or (colon and (form.strip() not in ("index", "kind", "distribution") or not name.strip())):
+            raise InvalidArgument(
+                f"indexes_off = {text!r}: {part!r} switches nothing off: give the name of an index, kind:NAME or "
+                f"distribution:NAME"
+            )

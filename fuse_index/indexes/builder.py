@@ -102,9 +102,7 @@ class IndexBuilder:
             if self.definition.where is not None:
                 rows = rows.filter(evaluate(self.definition.where, rows, self._context, self._functions))
                 zones = np.array([0, rows.num_rows], np.int64)
-            built = self._check_sidecar(self.kind.build(self.input_values(rows), zones, self.definition.options))
-            BUILD_FAILURES.forget(self.key)
-            return built
+            return self._check_sidecar(self.kind.build(self.input_values(rows), zones, self.definition.options))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may raise anything, SystemExit included

@@ -21,6 +21,7 @@ from fuse_index.indexes.define import redefine_index
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations.unindexed import unindexed_blocks
+from fuse_index.signals.build_failures import BUILD_FAILURES, nothing_built, record_failure
 from fuse_index.signals.events import IndexBuilt
 from fuse_index.signals.listeners import emit
 from fuse_storage import BlockFrame, FormatError, NotFound, Sidecar, StagedSidecars, StoredTable
@@ -53,11 +54,16 @@ class BuildTask:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """What a task wrote: sidecars that nobody sees yet, of how many blocks, and warnings. Small and picklable."""
+    """What a task wrote: sidecars that nobody sees yet, of how many blocks, warnings and its kind's failure. Small."""
 
     staged: tuple[StagedSidecars, ...]
     block_count: int
     warning_texts: tuple[str, ...] = ()
+    failure: str | None = None
+
+    @property
+    def indexed(self) -> int:
+        return sum(staged.indexed for staged in self.staged)
 
 
 def plan_refresh(
@@ -163,12 +169,11 @@ def _build_sidecar(task: BuildTask, blocks: BlockFrame, number: int) -> Sidecar 
 
 def commit_build_results(builder: IndexBuilder, table: StoredTable, results: Iterable[BuildResult]) -> StoredTable:
     """Make sidecars visible that were built for this table's snapshot, whatever happened to it since."""
-    transaction = table.transaction([builder])
-    count = 0
+    transaction, indexed = table.transaction([builder]), 0
     for result in results:
         transaction.attach_sidecars(builder.key, {staged.segment: staged for staged in result.staged})
-        count += sum(staged.indexed for staged in result.staged)
-    return transaction.commit("build index", summary={"index": builder.definition.name, "indexed_blocks": count})
+        indexed += result.indexed
+    return transaction.commit("build index", summary={"index": builder.definition.name, "indexed_blocks": indexed})
 
 
 def run_build_tasks(
@@ -190,8 +195,9 @@ def run_build_tasks(
         return table
     if table.store.url.startswith("memory:"):
         processes = 1  # other processes would find nothing there
-    started = time.perf_counter()
+    started, definition = time.perf_counter(), tasks[0].builder.definition
     meter = _ProgressMeter(sum(task.block_count for task in tasks), progress)
+    BUILD_FAILURES.forget(definition.key)
     committer = _Committer(tasks[0].builder, table, commit_seconds)
     try:
         with closing(_run_tasks(tasks, min(processes, len(tasks)), meter)) as results:
@@ -199,23 +205,12 @@ def run_build_tasks(
                 committer.add(result)
     finally:
         committer.commit()
+    head = record_failure(committer.head, "build index", definition.name, definition.key)
     if must_build and not committer.indexed:
-        blocks, definition = sum(task.block_count for task in tasks), tasks[0].builder.definition
-        raise BuildError(
-            f"index {definition.name!r} was built on none of {blocks:,} blocks: its kind {definition.kind!r} failed on "
-            f"each, as was warned of; repair the kind, or drop the index"
-        )
-    definition = tasks[0].builder.definition
-    emit(
-        lambda: IndexBuilt(
-            table=table.store.url,
-            seconds=time.perf_counter() - started,
-            index=definition.name,
-            kind=definition.kind,
-            blocks=committer.indexed,
-        )
-    )
-    return committer.head
+        raise nothing_built(definition.name, definition.kind, meter.total)
+    index, seconds = {"index": definition.name, "kind": definition.kind}, time.perf_counter() - started
+    emit(lambda: IndexBuilt(table=table.store.url, seconds=seconds, **index, blocks=committer.indexed))
+    return head
 
 
 @dataclass
@@ -233,7 +228,7 @@ class _Committer:
     def add(self, result: BuildResult) -> None:
         if result.staged:
             self._waiting.append(result)
-            self.indexed += sum(staged.indexed for staged in result.staged)
+            self.indexed += result.indexed
         if time.monotonic() - self._last >= self.seconds:
             self.commit()
 
@@ -274,6 +269,8 @@ def _run_in_processes(tasks: Sequence[BuildTask], processes: int, meter: _Progre
             result = future.result()
             for problem in result.warning_texts:
                 warnings.warn(problem, PluginWarning, stacklevel=2)
+            if result.failure is not None:
+                BUILD_FAILURES.note(tasks[0].builder.key, result.failure)
             meter.step(result.block_count)
             yield result
     except BrokenProcessPool as death:
@@ -291,6 +288,7 @@ def run_build_task_in_worker(task: BuildTask) -> BuildResult:
     arrived: object = task.builder
     if isinstance(arrived, MissingBuilder):
         raise BuildError(str(arrived))
+    BUILD_FAILURES.forget(task.builder.key)
     with recorded_warnings() as texts:
         result = run_build_task(task)
-    return replace(result, warning_texts=tuple(texts))
+    return replace(result, warning_texts=tuple(texts), failure=BUILD_FAILURES.find(task.builder.key))

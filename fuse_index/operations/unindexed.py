@@ -10,7 +10,7 @@ from fuse_index.indexes.builder import IndexBuilder
 from fuse_index.indexes.definition import IndexDefinition
 from fuse_index.indexes.registry import Host
 from fuse_index.pruning.readable import blocks_to_roll_up, readable_blocks
-from fuse_storage import SidecarRows, StoredTable
+from fuse_storage import SidecarRows, StorageError, StoredTable
 
 _BlockNumbers = npt.NDArray[np.int64]
 
@@ -52,13 +52,21 @@ def _blocks_without_pack(sidecars: SidecarRows) -> _BlockNumbers:
 
 
 def build_problems(table: StoredTable, definition: IndexDefinition, host: Host, prefix: str) -> tuple[str, ...]:
-    """Say, after a prefix, at what a kind fails on the first block, if it does: so no block is indexed. Reads it."""
+    """Say, after a prefix, at what a kind fails on the first block that its index lacks, if it does. Reads it."""
     blocks, builder = table.blocks(), IndexBuilder.for_definition(definition, host, strict=True)
-    if not len(blocks):
+    lacking = blocks_to_index(table, IndexBuilder.for_definition(definition, host))
+    sidecars = blocks.sidecars(definition.key)
+    lacking = lacking if sidecars is None else lacking[~readable_blocks(sidecars, builder.kind)[lacking]]
+    if not len(lacking):
         return ()
-    zones = np.append(0, np.cumsum(blocks.zone_rows[: blocks.zone_offsets[1]])).astype(np.int64)
+    number = int(lacking[0])
+    start, end = blocks.zone_offsets[number], blocks.zone_offsets[number + 1]
+    zones = np.append(0, np.cumsum(blocks.zone_rows[start:end])).astype(np.int64)
     try:
-        builder.build(table.read_block(blocks, 0, builder.columns), zones, f"block {blocks.ids[0]}")
+        sidecar = builder.build(table.read_block(blocks, number, builder.columns), zones, f"block {blocks.ids[number]}")
+        builder.pack([sidecar] if sidecar is not None else [])
     except IndexFault as fault:
         return (f"{prefix}{fault.detail}",)
+    except StorageError:  # a block that cannot be read is no fault of the kind
+        pass
     return ()

@@ -100,6 +100,7 @@ def check_index(
     if sidecars is None:
         return Verification(definition.name, 0, 0, 0, build_problems(table, definition, host, _KIND_FAILS))
     problems, payloads = [sidecars.error] if sidecars.error else [], 0
+    problems += build_problems(table, definition, host, _KIND_FAILS)
     for pack, members in sidecars.packs():
         payloads += len(members)
         if (problem := _read_error(pack)) is not None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from fuse_index.indexes.ballot import UNKNOWN, Ballot
 from fuse_index.indexes.block_batch import FrameBatch, Payload, UnitIndices, ZoneMap, zones_of_blocks
 from fuse_index.pruning.compile import CompiledProbe, LeafProbes
-from fuse_index.pruning.probe import LevelProbe, remedy_of
+from fuse_index.pruning.probe import LevelProbe
 from fuse_index.pruning.readable import usable_blocks
 from fuse_storage import BlockFrame, SidecarRows, StorageError
 
@@ -31,7 +32,8 @@ def probe_payloads(
     if sidecars is None:
         level.note_not_indexed(leaf_probes, compiled)
         return None
-    usable = usable_blocks(sidecars, compiled.kind, chosen, level.noting(leaf_probes, compiled), remedy_of(compiled))
+    noting, remedy = level.noting(leaf_probes, compiled), partial(level.remedy_of, compiled)
+    usable = usable_blocks(sidecars, compiled.kind, chosen, noting, remedy)
     chosen = chosen[usable[chosen]]
     if not len(chosen):
         return None

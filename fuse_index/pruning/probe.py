@@ -28,7 +28,7 @@ from fuse_index.pruning.nulls import NullPresence, complete_ballot, decided_by_e
 from fuse_index.pruning.readable import REFRESH, Note, null_where_unusable, usable_blocks, usable_roll_ups
 from fuse_index.pruning.trace import PruningTrace
 from fuse_index.reasons import Reason
-from fuse_index.signals.build_failures import BUILD_FAILURES
+from fuse_index.signals.build_failures import describe_failure, failure_of
 from fuse_storage import (
     BlockFrame,
     ColumnStatistics,
@@ -125,7 +125,7 @@ class LevelProbe:
                 self.note_not_indexed(leaf_probes, compiled)
                 return None
             noting, every = self.noting(leaf_probes, compiled), np.arange(len(self.blocks))
-            usable = usable_blocks(sidecars, compiled.kind, every, noting, remedy_of(compiled))
+            usable = usable_blocks(sidecars, compiled.kind, every, noting, partial(self.remedy_of, compiled))
             return FrameBatch.from_units(self.blocks, fields, null_where_unusable(sidecars.summaries, usable)), usable
         return None
 
@@ -148,8 +148,13 @@ class LevelProbe:
 
     def note_not_indexed(self, leaf_probes: LeafProbes, compiled: CompiledProbe) -> None:
         self.context.trace.note(
-            leaf_probes.leaf, compiled, Reason.BLOCK_NOT_INDEXED, f"no block is indexed: {remedy_of(compiled)}"
+            leaf_probes.leaf, compiled, Reason.BLOCK_NOT_INDEXED, f"no block is indexed: {self.remedy_of(compiled)}"
         )
+
+    def remedy_of(self, compiled: CompiledProbe) -> str:
+        """What to do where an index lacks blocks: to refresh it does not help where its kind fails to build it."""
+        failure = None if compiled.definition is None else failure_of(self.context.table, compiled.definition.key)
+        return REFRESH if failure is None else describe_failure(failure)
 
     # --- asking and settling ----------------------------------------------------------------------------------
 
@@ -257,12 +262,6 @@ class LevelProbe:
         had = np.logical_or.reduceat(before.may_match, starts)
         has = np.logical_or.reduceat(after.may_match, starts)
         return {"zones": int(gone.sum()), "blocks": int((had & ~has).sum()), "rows": rows}
-
-
-def remedy_of(compiled: CompiledProbe) -> str:
-    """What to do where an index lacks blocks: to refresh it does not help where its kind just failed to build it."""
-    failure = None if compiled.definition is None else BUILD_FAILURES.find(compiled.definition.key)
-    return REFRESH if failure is None else f"its kind failed in {failure}; repair the kind"
 
 
 def _to_numpy(array: pa.Array) -> npt.NDArray[np.float64]:

@@ -38,11 +38,11 @@ def has_summary_or_payload(sidecars: SidecarRows) -> _Mask:
 
 
 def usable_blocks(
-    sidecars: SidecarRows, kind: IndexKind, chosen: UnitIndices, note: Note, remedy: str = REFRESH
+    sidecars: SidecarRows, kind: IndexKind, chosen: UnitIndices, note: Note, remedy: Callable[[], str] = lambda: REFRESH
 ) -> _Mask:
     """The blocks of which the kind knows something: bool, one per block. What is in the way on the chosen is noted.
 
-    ``remedy``: what to do of blocks that are not indexed.
+    ``remedy``: says what to do of blocks that are not indexed.
     """
     readable = readable_blocks(sidecars, kind)
     usable: _Mask = readable & has_summary_or_payload(sidecars)
@@ -59,7 +59,7 @@ def usable_blocks(
             f"{newer} of {len(chosen)} blocks have a payload version that this code cannot read",
         )
     if absent:
-        note(Reason.BLOCK_NOT_INDEXED, f"{absent} of {len(chosen)} blocks are not indexed: {remedy}")
+        note(Reason.BLOCK_NOT_INDEXED, f"{absent} of {len(chosen)} blocks are not indexed: {remedy()}")
     return usable
 
 

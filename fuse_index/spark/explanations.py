@@ -19,7 +19,8 @@ from fuse_index.reasons import Reason
 from fuse_index.spark.accounts.statements import explain_rows, explain_target, mark_added
 from fuse_index.spark.accounts.streams import explain_streams
 from fuse_index.spark.native.java_compiler import jvm_bridge
-from fuse_index.spark.placement import is_connect
+from fuse_index.spark.native.planner_callback import switched_off
+from fuse_index.spark.placement import active_session, is_connect
 from fuse_index.spark.protocol.requests import ChangeRowsRequest, decode_request
 from fuse_index.spark.protocol.words import Change
 from fuse_index.spark.session import find_native_session, register_session
@@ -42,8 +43,7 @@ def explain(df: DataFrame) -> Explanation | Explanations:
     """Say what indexes removed from the scans of a DataFrame, in the plan that ran last or else would run now.
 
     So too of its aggregates, answered or not. Of a stream it tells what the first batch would read of a query that
-    begins now. A condition that Spark evaluates without having asked about it is listed
-    as NOT_PUSHED.
+    begins now. A condition that Spark evaluates without having asked about it is listed as NOT_PUSHED.
 
     Args:
         df: A DataFrame of a classic session.
@@ -52,17 +52,27 @@ def explain(df: DataFrame) -> Explanation | Explanations:
         The explanation of its scan, or ``Explanations`` where it has several; ``print`` shows it.
 
     Raises:
-        InputError: Nothing in the plan is of a table that was read natively, or the session is of Connect.
+        InputError: It is no DataFrame, nothing in its plan is of a table that was read natively, or the session is of
+            Connect.
 
     Example:
         orders = fuse_spark.read(spark, "/data/orders").where("id = 7")
         print(fuse_spark.explain(orders))
     """
+    if not hasattr(df, "sparkSession"):  # a stream that is written, or the query that does
+        raise InputError(
+            f"{type(df).__name__} cannot be explained: give the DataFrame. What a stream writes to a table is a commit "
+            f"for each batch, for which nothing of the table is read"
+        )
     if is_connect(df.sparkSession):
         raise InputError(
             "a Spark Connect session has no plan to look into: use fuse_index.open_table(url).explain(where)"
         )
-    explanations = _streams_of(df) if df.isStreaming else _scans_of(df)
+    return _explain_rows(df)
+
+
+def _explain_rows(df: DataFrame, statement: Any = None) -> Explanation | Explanations:
+    explanations = _streams_of(df) if df.isStreaming else _scans_of(df, statement)
     if not explanations:
         raise InputError(
             "nothing to explain: this query scans no table of ours natively, and no source that one of ours votes on"
@@ -70,10 +80,14 @@ def explain(df: DataFrame) -> Explanation | Explanations:
     return _one_or_more(explanations)
 
 
-def _scans_of(df: DataFrame) -> Sequence[Explanation]:
-    """The explanations of what a DataFrame scans of ours; none if it scans nothing."""
+def _scans_of(df: DataFrame, statement: Any = None) -> Sequence[Explanation]:
+    """The explanations of what a DataFrame scans of ours; none if it scans nothing.
+
+    ``statement``: the plan of which these are the rows, since who wrote it knows no other conditions.
+    """
     bridge, execution = jvm_bridge(df.sparkSession), df._jdf.queryExecution()
-    aggregates, scans = json.loads(bridge.answers(execution)), json.loads(bridge.scans(execution))
+    found = bridge.scans(execution) if statement is None else statement.scans(execution)
+    aggregates, scans = json.loads(bridge.answers(execution)), json.loads(found)
     unanswered = [(line.get("snapshot"), _aggregate_votes(line)) for line in aggregates if not line.get("answered")]
     return [
         *(_explanation_of(line) for line in aggregates if line.get("answered")),
@@ -98,32 +112,34 @@ def explain_query(spark: SparkSession, text: str) -> Explanation | Explanations:
     if not text.strip():
         raise InputError("query is empty: give the text of a SELECT")
     bridge = jvm_bridge(spark)
-    planned = bridge.query(spark._jsparkSession, text)
-    if planned is not None:
-        return explain(DataFrame(planned, spark))
-    statement = bridge.statement(spark._jsparkSession, text)
-    if statement is None:
-        raise InputError(
-            f"{text!r} is no query, and was not run: give the text of a SELECT, or of a DELETE, UPDATE, MERGE or INSERT"
-        )
-    return _explain_statement(statement, spark)
+    with active_session(spark):  # a procedure runs on a thread that has none, and its settings say what is off
+        planned = bridge.query(spark._jsparkSession, text)
+        if planned is not None:
+            return explain(DataFrame(planned, spark))
+        statement = bridge.statement(spark._jsparkSession, text)
+        if statement is None:
+            raise InputError(
+                f"{text!r} is no query, and was not run: give the text of a SELECT, or of a DELETE, UPDATE, MERGE or "
+                f"INSERT"
+            )
+        return _explain_statement(statement, spark)
 
 
 def _explain_statement(statement: Any, spark: SparkSession) -> Explanation | Explanations:
     """What a statement would read: by its condition where Python does it, else by the query of its rows."""
     described, rows = statement.described(), DataFrame(statement.rows(), spark)
     if described is None:
-        return explain(rows)
+        return _explain_rows(rows, statement)
     request, awaited = described
     asked = decode_request(request)
     assert isinstance(asked, ChangeRowsRequest), "so RowStatement.java writes it"
-    target = explain_target(spark, asked)
+    with switched_off(asked):
+        target = explain_target(spark, asked)
     if target is not None and asked.change is Change.DELETE:
         return target
     if target is not None:
-        return _one_or_more([target, *_scans_of(rows)])
-    scans = explain(rows)
-    return _one_or_more(explain_rows(asked, [scans] if isinstance(scans, Explanation) else scans, awaited))
+        return _one_or_more([target, *_scans_of(rows, statement)])
+    return _one_or_more(explain_rows(asked, _scans_of(rows, statement), awaited))
 
 
 def _explanation_of(line: dict[str, Any]) -> Explanation:

@@ -17,9 +17,10 @@ from fuse_index.operations.recluster import DEFAULT_STEP_BLOCKS, DEFAULT_STEP_BY
 from fuse_index.operations.unindexed import blocks_to_index
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.planner import plan_scan
+from fuse_index.signals.build_failures import describe_failure, failure_of
 from fuse_index.signals.listeners import unheard
 from fuse_index.signals.plans import recent_plans
-from fuse_index.upkeep.task import DueTask, Finder, UpkeepContext, total_bytes
+from fuse_index.upkeep.task import REPAIR, DueTask, Finder, UpkeepContext, total_bytes
 from fuse_storage import BlockFrame, StoredTable, id_time, stored_blocks
 
 MIN_PLANS = 8
@@ -112,11 +113,18 @@ def _due_reclustering(context: UpkeepContext) -> Iterator[DueTask]:
 def _due_refreshes(context: UpkeepContext) -> Iterator[DueTask]:
     blocks = context.table.blocks()
     for definition in context.definitions:
-        if context.is_of_no_use(f"refresh:{definition.key}"):
+        is_of_no_use = context.is_of_no_use(f"refresh:{definition.key}")
+        failure = failure_of(context.table, definition.key) if is_of_no_use else None
+        if is_of_no_use and failure is None:
             continue
         lacking = blocks_to_index(context.table, IndexBuilder.for_definition(definition, context.host))
-        if len(lacking):
-            why = f"index {definition.name!r} lacks {len(lacking):,} of {len(blocks):,} blocks"
+        if not len(lacking):
+            continue
+        why = f"index {definition.name!r} lacks {len(lacking):,} of {len(blocks):,} blocks"
+        if failure is not None:
+            told = f"{why}: {describe_failure(failure)}"
+            yield DueTask(REPAIR, told, 0, "the index helps again", 0.0, definition.name)
+        else:
             gain = f"conditions on {', '.join(definition.columns)} need not read them all"
             size = total_bytes(blocks.sizes, lacking)
             excess = 1 + len(lacking) / len(blocks)

@@ -20,6 +20,7 @@ from fuse_index.operations.build_index import plan_refresh, run_build_tasks
 from fuse_index.operations.rewrite_job import RewriteJob
 from fuse_index.operations.unindexed import blocks_to_index
 from fuse_index.operations.verify_index import check_index
+from fuse_index.signals.build_failures import BUILD_FAILURES, describe_failure
 from fuse_index.sources.formats import open_source
 from fuse_index.sources.sync import sync_table
 from fuse_index.upkeep.due_blocks import compact_job, recluster_job
@@ -32,10 +33,11 @@ _BUILD_TASKS_A_STEP = 4
 
 
 class Stepped(NamedTuple):
-    """Where a step ended, and whether it was of any use."""
+    """Where a step ended, whether it was of any use, and what a kind failed at in it."""
 
     table: StoredTable
     gained: bool = True
+    problem: str | None = None
 
 
 Step = Callable[[UpkeepContext, DueTask], Stepped]
@@ -52,7 +54,11 @@ def run_step(step: Step, context: UpkeepContext, task: DueTask) -> Stepped:
         if done.gained:
             return done
         name, version = _record_name(context, task), context.table.snapshot.version
-        return Stepped(record_upkeep(done.table, task.task, name, version, {"gain": "none before blocks come"}), False)
+        return Stepped(
+            record_upkeep(done.table, task.task, name, version, {"gain": "none before blocks come"}),
+            False,
+            done.problem,
+        )
 
 
 @contextmanager
@@ -101,7 +107,8 @@ def _refresh(context: UpkeepContext, task: DueTask) -> Stepped:
     tasks = plan_refresh(context.table, definition, context.host)[:_BUILD_TASKS_A_STEP]
     done = run_build_tasks(context.table, tasks)
     before, after = (len(blocks_to_index(table, builder)) for table in (context.table, done))
-    return Stepped(done, after < before)
+    failure = BUILD_FAILURES.find(definition.key) if after else None
+    return Stepped(done, after < before, failure and describe_failure(failure))
 
 
 def _vacuum(context: UpkeepContext, task: DueTask) -> Stepped:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,7 +18,14 @@ from fuse_index.table.upkeep.maintainer import KeptTable, Maintainer, RunLimits
 from fuse_index.upkeep.task import DUE_SCHEMA
 from fuse_index.warehouse.handle import namespaces_within, tables_within
 from fuse_index.warehouse.tables import TablesMixin
-from fuse_storage import MAINTENANCE_PROPERTIES, CatalogState, CatalogTable, Identifier, MaintenancePolicy
+from fuse_storage import (
+    MAINTENANCE_PROPERTIES,
+    CatalogState,
+    CatalogTable,
+    Identifier,
+    InvalidArgument,
+    MaintenancePolicy,
+)
 
 _DUE_SCHEMA = DUE_SCHEMA.insert(0, pa.field("table", pa.string()))
 _THREADS = 8
@@ -115,7 +124,7 @@ def kept_tables(
 
     ``asked``: whether tables of which nobody says so are kept, too. Raises NotFound, InvalidArgument, StorageError.
     """
-    MaintenancePolicy.from_properties(defaults or {})
+    check_defaults(defaults or {})
     state = catalog.warehouse.state()
     within = storage.parse_identifier(namespace) if namespace else ()
     return [
@@ -127,6 +136,15 @@ def kept_tables(
         )
         for table in _all_tables(state, within)
     ]
+
+
+def check_defaults(defaults: Mapping[str, Any]) -> None:
+    """Check properties that hold where nobody says so. Raises InvalidArgument, for a name that is none, too."""
+    MaintenancePolicy.from_properties(defaults)
+    if unknown := [name for name in defaults if name not in MAINTENANCE_PROPERTIES]:
+        near = difflib.get_close_matches(unknown[0], MAINTENANCE_PROPERTIES, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(MAINTENANCE_PROPERTIES)}"
+        raise InvalidArgument(f"{unknown[0]!r} is no default of upkeep: {hint}")
 
 
 def _all_tables(state: CatalogState, namespace: Identifier) -> Iterator[CatalogTable]:

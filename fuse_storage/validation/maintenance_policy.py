@@ -6,6 +6,7 @@ Knows no task. A namespace of a warehouse has the same properties, as texts, for
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
@@ -66,6 +67,10 @@ class MaintenancePolicy:
         return start <= at < end if start < end else at >= start or at < end
 
 
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT]?)B?", re.ASCII)
+_BYTES_PER_UNIT = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
 def _list_of(names: tuple[str, ...], text: Any) -> tuple[str, ...]:
     chosen = tuple(dict.fromkeys(filter(None, map(str.strip, text.split(","))))) if isinstance(text, str) else ()
     if not chosen or not set(chosen) <= set(names):
@@ -88,15 +93,38 @@ def _parse_after_commit(value: Any) -> tuple[str, ...]:
     return () if value in ("off", False, "") else _list_of(AFTER_COMMIT_TASKS, value)
 
 
+def parse_size_text(text: str) -> int:
+    """Read a number of bytes. Raises ValueError.
+
+    >>> parse_size_text("1.5GB"), parse_size_text("10")
+    (1500000000, 10)
+    """
+    if (match := _SIZE.fullmatch(text.strip())) is None:
+        raise ValueError("is no number of bytes: say 500MB, 100GB")
+    return int(float(match[1]) * _BYTES_PER_UNIT[match[2].upper()])
+
+
+def _parse_bytes(value: Any) -> int:
+    return _parse_count(parse_size_text(value) if isinstance(value, str) else value)
+
+
+def _number(value: Any) -> Any:
+    """A number that came as text, as properties of SQL do; anything else as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def _parse_count(value: Any) -> int:
-    number = json.loads(value) if isinstance(value, str) else value
+    number = _number(value)
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise ValueError("must be a whole number from 1 on")
     return number
 
 
 def _parse_share(value: Any) -> float:
-    number = json.loads(value) if isinstance(value, str) else value
+    number = _number(value)
     if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number <= 1:
         raise ValueError("must be a number from 0 to 1")
     return float(number)
@@ -137,7 +165,7 @@ _PROPERTIES: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "maintain_retention": ("retention", _parse_retention),
     "maintain_verify_every": ("verify_every", _parse_verify_every),
     "maintain_window": ("window", _parse_window),
-    "maintain_daily_bytes": ("daily_bytes", _parse_count),
+    "maintain_daily_bytes": ("daily_bytes", _parse_bytes),
     "maintain_after_commit": ("after_commit", _parse_after_commit),
 }
 MAINTENANCE_PROPERTIES = tuple(_PROPERTIES)

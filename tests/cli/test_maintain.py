@@ -89,7 +89,8 @@ def test_what_fails_is_told_and_leaves_the_others(run, warehouse, tmp_path):
     told = run("maintain", broken, warehouse, tmp_path / "nowhere")
 
     assert told.code == 1
-    assert f"{broken}: look failed: " in told.err
+    assert f"error: {broken}" in told.err
+    assert "look" not in told.err
     assert f"{tmp_path / 'nowhere'} is no table: there is nothing" in told.err
     assert told.out.startswith("kept: compact in ")
 
@@ -128,3 +129,18 @@ def test_a_table_that_vanishes_while_it_runs_is_told(run, warehouse):
     told = run("maintain", warehouse)
     assert told.code == 1
     assert "table 'kept' has a name, and no files" in told.err
+
+
+def test_a_place_where_nothing_is_is_told_in_one_sentence(run, tmp_path):
+    nowhere = str(tmp_path / "nowhere")
+    told = run("maintain", nowhere)
+
+    assert (told.code, told.out) == (1, "")
+    assert told.err == f"error: {nowhere} is no table: there is nothing; create it first\n"
+
+
+def test_a_default_that_is_misspelt_is_refused(run, warehouse):
+    told = run("maintain", warehouse, "--default", "maintian=on")
+
+    assert (told.code, told.out) == (1, "")
+    assert told.err == "error: 'maintian' is no default of upkeep: did you mean 'maintain'?\n"

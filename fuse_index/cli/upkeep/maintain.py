@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import sys
 import threading
@@ -21,12 +20,10 @@ from fuse_index.cli.options import JsonOption, SparkOption, open_spark_session, 
 from fuse_index.table.arguments import parse_duration
 from fuse_index.table.upkeep.account import DoneTask
 from fuse_index.table.upkeep.maintainer import STEPS, KeptTable, Maintainer, RunLimits
-from fuse_index.warehouse.upkeep import kept_tables
-from fuse_storage import MaintenancePolicy, NotFound, parse_identifier
+from fuse_index.warehouse.upkeep import check_defaults, kept_tables
+from fuse_storage import NotFound, parse_identifier, parse_size_text
 
 upkeep_app = typer.Typer(add_completion=False)
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT]?)B?", re.ASCII)
-_BYTES_PER_UNIT = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 @upkeep_app.command("maintain")
@@ -90,9 +87,10 @@ def parse_bytes(text: str, option: str) -> int:
     >>> parse_bytes("1.5GB", "--bytes"), parse_bytes("10", "--bytes")
     (1500000000, 10)
     """
-    if (match := _SIZE.fullmatch(text.strip())) is None:
-        raise typer.BadParameter(f"{text!r} is no number of bytes: say 500MB, 100GB", param_hint=option)
-    return int(float(match[1]) * _BYTES_PER_UNIT[match[2].upper()])
+    try:
+        return parse_size_text(text)
+    except ValueError as problem:
+        raise typer.BadParameter(f"{text!r} {problem}", param_hint=option) from None
 
 
 class _KeptPlaces:
@@ -140,7 +138,7 @@ def _parse_defaults(texts: list[str]) -> dict[str, str]:
     if unreadable := [text for text in texts if "=" not in text]:
         raise typer.BadParameter(f"{unreadable[0]!r} is not of the form name=value", param_hint="--default")
     defaults = {name.strip(): value.strip() for name, _, value in (text.partition("=") for text in texts)}
-    MaintenancePolicy.from_properties(defaults)
+    check_defaults(defaults)
     return defaults
 
 
@@ -178,6 +176,11 @@ def _report(done: DoneTask, as_json: bool) -> None:
     if as_json:
         print(json.dumps(done.to_dict()), flush=True)
         return
+    if done.task == "look":  # it could not be asked, and the problem says what to do
+        problem = str(done.problem)
+        said = problem if done.table in problem else f"{done.table}: {problem}"
+        output.stderr_console().print(f"error: {said}", markup=False)
+        return
     what = done.task if done.index is None else f"{done.task} {done.index}"
     match done.outcome:
         case "done":
@@ -188,7 +191,7 @@ def _report(done: DoneTask, as_json: bool) -> None:
         case "failed" | "lost":
             said = f"{done.outcome}: {done.problem}"
         case _:
-            said = f"{done.outcome}: {done.why}"
+            said = "; ".join(filter(None, [f"{done.outcome}: {done.why}", done.problem]))
     line = f"{done.table}: {what} {said}"
     if done.outcome in ("failed", "lost", "told"):
         output.stderr_console().print(line, markup=False)

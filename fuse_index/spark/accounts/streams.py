@@ -18,7 +18,7 @@ from fuse_index.spark.source.data_source import FuseSource, session_context, sou
 from fuse_index.spark.source.stream_reader import StreamReader
 from fuse_storage import BlockFrame
 
-_RELATION = "StreamingRelationV2"
+_RELATION, _NAMED = "StreamingRelationV2", "CatalogFuseTable"
 _LEVELS = ("segments", "blocks", "zones", "rows", "bytes")
 
 
@@ -29,9 +29,17 @@ def explain_streams(df: DataFrame, host: Host) -> list[Explanation]:
     """
     leaves = df._jdf.queryExecution().analyzed().collectLeaves()
     found = (leaves.apply(number) for number in range(leaves.length()))
-    ours = [leaf for leaf in found if leaf.getClass().getSimpleName() == _RELATION and leaf.sourceName() == "fuse"]
+    options = [_options_of(leaf) for leaf in found if leaf.getClass().getSimpleName() == _RELATION]
     source = source_class(host, session_context(df.sparkSession))
-    return [_first_batch(source(dict(leaf.extraOptions()))) for leaf in ours]
+    return [_first_batch(source(each)) for each in options if each is not None]
+
+
+def _options_of(leaf: Any) -> dict[str, str] | None:
+    """The options by which a stream of ours is read, by its place or by a name; None for one of others."""
+    table, given = leaf.table(), dict(leaf.extraOptions())
+    if table.getClass().getSimpleName() == _NAMED:
+        return {**given, **dict(table.place())}
+    return given if leaf.sourceName() == "fuse" else None
 
 
 def _first_batch(source: FuseSource) -> Explanation:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from fuse_index.errors import InputError
 from fuse_index.spark.jobs.heap_statement import HeapStatement
 from fuse_index.spark.jobs.keyed_statement import KeyedStatement
+from fuse_index.spark.native.planner_callback import switched_off
 from fuse_index.spark.protocol.requests import ChangeRowsRequest
 from fuse_index.spark.protocol.words import Change
 from fuse_index.spark.session import find_native_session
@@ -35,24 +36,29 @@ def run_statement(spark: SparkSession, request: ChangeRowsRequest) -> bytes:
     kind = HeapStatement if table.row_store.rewrites_blocks else KeyedStatement
     statement = kind(spark, request.rows, table, condition, step, session.planner)
     try:
-        match request.change:
-            case Change.APPEND:
-                statement.append()
-            case Change.INSERT_UNMATCHED:
-                statement.insert_unmatched()
-            case Change.OVERWRITE:
-                statement.overwrite()
-            case Change.OVERWRITE_PARTITIONS:
-                statement.overwrite_partitions()
-            case Change.TRUNCATE:
-                statement.delete()
-            case Change.DELETE if statement.is_evaluable():
-                statement.delete()
-            case change:
-                statement.change_rows(change)
+        with switched_off(request):
+            _run(statement, request.change)
     except PySparkException as failure:
         raise InputError(_refusal(failure, request.name)) from failure
     return b""
+
+
+def _run(statement: HeapStatement | KeyedStatement, change: Change) -> None:
+    match change:
+        case Change.APPEND:
+            statement.append()
+        case Change.INSERT_UNMATCHED:
+            statement.insert_unmatched()
+        case Change.OVERWRITE:
+            statement.overwrite()
+        case Change.OVERWRITE_PARTITIONS:
+            statement.overwrite_partitions()
+        case Change.TRUNCATE:
+            statement.delete()
+        case Change.DELETE if statement.is_evaluable():
+            statement.delete()
+        case _:
+            statement.change_rows(change)
 
 
 def _refusal(failure: PySparkException, name: str) -> str:

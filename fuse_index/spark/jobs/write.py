@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations.build_index import BuildResult, BuildTask, commit_build_results, run_build_task_in_worker
+from fuse_index.signals.build_failures import BUILD_FAILURES, nothing_built, record_failure
 from fuse_index.spark.answers import Sealed
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.placement import active_session, is_connect, run_as_tasks, run_where_reachable
@@ -170,7 +171,7 @@ def build_index(
 
     Raises:
         DefinitionError: There is no such index, or it cannot be built.
-        BuildError: Executors lack the plugin of its kind.
+        BuildError: Executors lack the plugin of its kind; or, with ``rebuild``, it failed on every block.
         StorageError: The store fails.
 
     Example:
@@ -179,12 +180,18 @@ def build_index(
     location = target_location(url, branch, store)
     slots = task_slots(spark)
     tasks = run_where_reachable(spark, partial(_index_tasks, location, name, rebuild, slots, host))
+    indexed = blocks = 0
+    kind = ""
     for start in range(0, len(tasks), _TASKS_PER_SLOT_AND_COMMIT * slots):
         wave = tasks[start : start + _TASKS_PER_SLOT_AND_COMMIT * slots]
         results = run_as_tasks(spark, _run_sealed_build_task, wave)
         for problem in (text for _, texts in results for text in texts):
             warnings.warn(problem, PluginWarning, stacklevel=2)
-        run_where_reachable(spark, partial(_commit_index, wave[0], [result for result, _ in results]))
+        built = [result for result, _ in results]
+        counts = run_where_reachable(spark, partial(_commit_index, wave[0], built, start == 0))
+        indexed, blocks, kind = indexed + counts[0], blocks + counts[1], counts[2]
+    if rebuild and tasks and not indexed:
+        raise nothing_built(name, kind, blocks)
 
 
 def _index_tasks(
@@ -199,10 +206,24 @@ def _run_sealed_build_task(task: Sealed[BuildTask]) -> tuple[Sealed[BuildResult]
     return Sealed(result), result.warning_texts
 
 
-def _commit_index(sealed_task: Sealed[BuildTask], results: Sequence[Sealed[BuildResult]]) -> None:
-    """Commit what tasks built. Doing it twice does no harm: the second time, the same is attached again."""
-    task = sealed_task.open()
-    commit_build_results(task.builder, task.table, [result.open() for result in results])
+def _commit_index(
+    sealed_task: Sealed[BuildTask], sealed: Sequence[Sealed[BuildResult]], begins: bool
+) -> tuple[int, int, str]:
+    """Commit what tasks built, and leave on record what they failed at; ``begins``: no task of this build did before.
+
+    Gives how many blocks are indexed by it, of how many, and of which kind the index is. Doing it twice does no harm:
+    the second time, the same is attached again.
+    """
+    task, results = sealed_task.open(), [result.open() for result in sealed]
+    definition, failures = task.builder.definition, [result.failure for result in results if result.failure]
+    if begins:
+        BUILD_FAILURES.forget(definition.key)
+    for failure in failures:
+        BUILD_FAILURES.note(definition.key, failure)
+    done = commit_build_results(task.builder, task.table, results)
+    if begins or failures:
+        record_failure(done, "build index", definition.name, definition.key)
+    return sum(each.indexed for each in results), sum(each.block_count for each in results), definition.kind
 
 
 def task_slots(spark: SparkSession) -> int:

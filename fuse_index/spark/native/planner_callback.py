@@ -35,6 +35,7 @@ from fuse_index.spark.protocol.questions import (
     decode_question,
 )
 from fuse_index.spark.protocol.replies import AggregateReply, Framed, PruneReply, RefreshReply
+from fuse_index.spark.protocol.requests import ChangeRowsRequest
 from fuse_index.spark.protocol.words import DOUBTFUL_SECONDS
 from fuse_storage import StorageError
 
@@ -120,7 +121,7 @@ class PlannerCallback:
     def apply(self, request: str) -> bytes:
         try:
             question = decode_question(request)
-            with _switched_off(question):
+            with switched_off(question):
                 return self._reply(request, question)
         except LeftToExecutors as refusal:
             return b"\0" + str(refusal).encode()
@@ -134,7 +135,7 @@ class PlannerCallback:
         question = decode_question(request)
         if not isinstance(question, Prune | AnswerAggregate):
             raise InputError(f"{type(question).__name__} has no explanation")
-        with _switched_off(question):
+        with switched_off(question):
             return self._explained_reply(request, question)[1]
 
     def _reply(self, text: str, question: Question) -> bytes:
@@ -176,6 +177,7 @@ def _map_bytes(explanation: Explanation) -> int:
     return 0 if explanation.map is None else explanation.map.fates.nbytes
 
 
-def _switched_off(question: Question) -> AbstractContextManager[None]:
-    switches = split_switches(question.off) if isinstance(question, ScanQuestion) else ()
+def switched_off(asked: Question | ChangeRowsRequest) -> AbstractContextManager[None]:
+    """Switch off within what the session's setting says, as a question or a statement has it. Raises InputError."""
+    switches = split_switches(asked.off) if isinstance(asked, ScanQuestion | ChangeRowsRequest) else ()
     return indexes_off(*switches, by="the setting spark.fuse.index.off")

@@ -6,6 +6,7 @@ statistics and indexes that there are.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,16 +18,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import fuse_storage as storage
+from fuse_index.errors import BuildError
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import column_names, predicate_terms
 from fuse_index.indexes.inputs import resolve_input
+from fuse_index.indexes.registry import PluginWarning
 from fuse_index.predicate import Predicate
 from fuse_index.pruning.explanation import Vote
 from fuse_index.pruning.planner import plan_scan
 from fuse_index.reasons import Reason
+from fuse_index.signals.build_failures import BUILD_FAILURES
 from fuse_index.signals.listeners import unheard
 from fuse_index.statements.mixin import StatementsMixin
-from fuse_index.table.indexes import IndexesMixin
+from fuse_index.table.indexes import IndexesMixin, rebuild_index
 from fuse_index.table.query import QueryMixin
 
 MAX_BLOCKS = 16
@@ -103,14 +107,25 @@ class Sample:
         Raises DefinitionError, BuildError.
         """
         before, began = self._index_bytes(), process_time()
-        self.table.create_index(_INDEX, kind, columns, **options)
-        seconds, size = process_time() - began, self._index_bytes() - before
+        self.table.create_index(_INDEX, kind, columns, build=False, **options)
         try:
+            self._build()
+            seconds, size = process_time() - began, self._index_bytes() - before
             chosen = self.conditions if asked is None else [self.conditions[number] for number in asked]
             measured = tuple(self._measure(condition) for condition in chosen)
         finally:
             self.table.drop_index(_INDEX)
         return Trial(round(size * self.scale), seconds * self.scale, measured)
+
+    def _build(self) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PluginWarning)  # who tries an index has not got it yet
+                rebuild_index(self.table, _INDEX)
+        except BuildError:
+            definition = self.table.snapshot.definitions[_INDEX]
+            failure = BUILD_FAILURES.find(str(definition["key"])) or "build()"
+            raise BuildError(f"kind {definition['kind']!r} failed on each block, in {failure}") from None
 
     def _measure(self, condition: AskedCondition) -> Measured:
         plan = plan_scan(self.table.stored, condition.predicate, self.table.engine)

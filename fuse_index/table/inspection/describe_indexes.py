@@ -19,6 +19,7 @@ from fuse_index.indexes.sandbox import PluginFailure, sandboxed_call
 from fuse_index.predicate import Column
 from fuse_index.pruning.readable import readable_blocks
 from fuse_index.reasons import Reason
+from fuse_index.signals.build_failures import describe_failure, failure_of
 from fuse_storage import BlockFrame, SidecarRows, StoredTable
 
 _KIND_TIMEOUT_SECONDS = 60.0
@@ -47,12 +48,13 @@ INDEXES_SCHEMA = pa.schema(
 def describe_indexes(table: StoredTable, host: Host) -> pa.Table:
     """Describe every index of the table's snapshot, one row each; see ``INDEXES_SCHEMA``."""
     blocks = table.blocks()
-    return pa.Table.from_pylist(
-        [_index_row(definition, blocks, host) for definition in load_definitions(table.snapshot, host)], INDEXES_SCHEMA
-    )
+    rows = [_index_row(table, definition, blocks, host) for definition in load_definitions(table.snapshot, host)]
+    return pa.Table.from_pylist(rows, INDEXES_SCHEMA)
 
 
-def _index_row(definition: IndexDefinition | UnavailableIndex, blocks: BlockFrame, host: Host) -> dict[str, Any]:
+def _index_row(
+    table: StoredTable, definition: IndexDefinition | UnavailableIndex, blocks: BlockFrame, host: Host
+) -> dict[str, Any]:
     sidecars = blocks.sidecars(definition.key)
     row = {
         "name": definition.name,
@@ -67,7 +69,7 @@ def _index_row(definition: IndexDefinition | UnavailableIndex, blocks: BlockFram
         "payload_bytes": 0,
         "version": definition.content.get("version"),
         "key": definition.key,
-        "problem": _problem(definition, sidecars, host),
+        "problem": _problem(definition, sidecars, host) or _failed_build(table, definition, sidecars, host),
     }
     if sidecars is not None:
         readable = (
@@ -96,6 +98,20 @@ def _problem(definition: IndexDefinition | UnavailableIndex, sidecars: SidecarRo
             f"read here; refresh the index"
         )
     return None
+
+
+def _failed_build(
+    table: StoredTable, definition: IndexDefinition | UnavailableIndex, sidecars: SidecarRows | None, host: Host
+) -> str | None:
+    """What the kind failed at, where blocks are not indexed since it did."""
+    if isinstance(definition, UnavailableIndex):
+        return None
+    base = table.segments().base_block_count
+    known = 0 if sidecars is None else int(readable_blocks(sidecars, definition.kind_in(host))[:base].sum())
+    if known == base or (failure := failure_of(table, definition.key)) is None:
+        return None
+    lacking = f"{base - known:,} of {base:,} blocks are not indexed"
+    return f"{Reason.PLUGIN_ERROR}: {lacking}: {describe_failure(failure)}"
 
 
 def describe_index(table: StoredTable, host: Host, name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from fuse_index.errors import InputError
-from fuse_index.signals.plans import plan_row, recent_plans
+from fuse_index.signals.plans import LOG_PROPERTY, forget_plans, plan_row, recent_plans
 from fuse_index.table.inspection.card import TablePart
 from fuse_index.table.upkeep.account import maintenance_table
 from fuse_index.upkeep.due import due_table, due_tasks, upkeep_context
@@ -75,7 +75,10 @@ class InspectUpkeep(TablePart):
             >>> table.inspect.plans().select(["where", "blocks_read", "removed"]).to_pylist()
             [{'where': 'id = 3', 'blocks_read': 1, 'removed': [('min_max', 2)]}]
         """
-        rows = [plan_row(plan) for plan in recent_plans(self._table.stored.store.url)]
+        url = self._table.stored.store.url
+        if self._table.snapshot.properties.get(LOG_PROPERTY) == "off":
+            forget_plans(url)  # those of before it was switched off
+        rows = [plan_row(plan) for plan in recent_plans(url)]
         return pa.Table.from_pylist(rows, PLANS_SCHEMA)
 
     def maintenance(self, limit: int | None = None) -> pa.Table:

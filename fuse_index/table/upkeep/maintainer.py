@@ -219,7 +219,7 @@ class Maintainer:
         move_on(kept.table, context.table, done.table)
         kept.losses = 0
         summary = done.table.snapshot.summary if done.table is not context.table else {}
-        told = self._told(kept, found, "done" if done.gained else "no gain", began)
+        told = self._told(kept, found, "done" if done.gained else "no gain", began, done.problem)
         read, written = summary.get("removed_bytes", found.bytes), summary.get("added_bytes", 0)
         return replace(told, bytes_read=int(read), bytes_written=int(written))
 

@@ -87,7 +87,9 @@ def test_a_handle_ends_where_its_last_commit_led():
             table.stored, build_index.plan_refresh(table.stored, definition, table.host), commit_seconds=0.0
         )
 
-    assert last.snapshot.summary["indexed_blocks"] == 64
+    built = last.at_version(last.snapshot.version - 1)  # the last commit has on record that a block was not built
+    assert built.snapshot.summary["indexed_blocks"] == 64
+    assert "too late" in str(last.snapshot.summary["failed"])
     assert last.snapshot == table.refresh().snapshot
     assert coverage(table) == (64, 65)
 

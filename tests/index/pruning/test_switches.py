@@ -108,3 +108,12 @@ def test_what_switches_nothing_off_is_refused(switch: str, table: fuse.Table, mo
         monkeypatch.setenv("FUSE_INDEX_OFF", switch)
         with pytest.raises(InputError, match="FUSE_INDEX_OFF in the environment"):
             table.explain("n = 3")
+
+
+@pytest.mark.parametrize("text", ["kind:", "by_x, :bloom", "sort:bloom", ":"])
+def test_a_property_that_switches_nothing_off_is_refused_when_it_is_set(text: str) -> None:
+    table = fuse.create_table(f"memory://{uuid4().hex}", "n BIGINT")
+
+    with pytest.raises(fuse.InvalidArgument, match="switches nothing off: give the name of an index, kind:NAME"):
+        table.set_properties({"indexes_off": text})
+    assert table.set_properties({"indexes_off": "by_x, kind:bloom, distribution:acme"}).version == 2

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import fuse_index as fuse
-from fuse_index.errors import DefinitionError, InputError, WhereError
+from fuse_index.errors import BuildError, DefinitionError, InputError, WhereError
 from fuse_index.indexes.registry import Host
 from fuse_index.signals.events import Event
 from fuse_plugins import bloom, full_text, min_max
@@ -126,3 +126,35 @@ def test_a_condition_that_reads_nothing_costs_nothing(table: fuse.Table) -> None
     told = table.explain.what_if("bloom", ["name"], where=["id < 0"]).to_pylist()[0]
 
     assert (told["blocks_now"], told["blocks_then"], told["sampled"]) == (0, 0, 0)
+
+
+class Unbuilt(Values):
+    name = "unbuilt"
+
+    def build(self, rows, zones, options):
+        raise RuntimeError("no build today")
+
+
+def test_a_kind_that_fails_is_no_suggestion_but_a_problem(recwarn: pytest.WarningsRecorder) -> None:
+    table = fuse.create_table(
+        f"memory://{uuid4().hex}", "n BIGINT", properties={"block_rows": 10}, host=Host([min_max, bloom, Unbuilt])
+    )
+    table.append([{"n": number * 7 % 40} for number in range(40)])
+
+    good, bad = table.explain.suggest(["n = 3"]).to_pylist()
+    with pytest.raises(BuildError, match="kind 'unbuilt' failed on each block, in build"):
+        table.explain.what_if("unbuilt", ["n"], where=["n = 3"])
+
+    assert (good["kind"], good["problem"]) == ("bloom", None)
+    assert (bad["kind"], "no build today" in bad["problem"]) == ("unbuilt", True)
+    assert not recwarn.list
+
+
+def test_a_log_that_is_switched_off_shows_no_plans_of_before() -> None:
+    table = make_table()
+    table.count("n = 3")
+    assert table.inspect.plans().num_rows == 1
+
+    table.set_properties({"plan_log": "off"})
+    table.count("n = 4")
+    assert table.inspect.plans().num_rows == 0

@@ -189,8 +189,8 @@ def test_an_index_that_fails_on_a_block_is_not_built_at_every_run() -> None:
     table.create_index("x", "failing", ["text"], build=False)
     with pytest.warns(fuse.PluginWarning, match="cannot"):
         done = table.maintenance.run(only=["refresh"])
-    assert done.column("outcome").to_pylist() == ["no gain"]
-    assert table.maintenance.run(only=["refresh"]).num_rows == 0
+    assert done.column("outcome").to_pylist() == ["no gain", "told"]
+    assert table.maintenance.run(only=["refresh"]).column("outcome").to_pylist() == ["told"]
 
 
 def test_a_dry_run_tells_and_does_nothing() -> None:

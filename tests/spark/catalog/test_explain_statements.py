@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
+from fuse_index.errors import InputError
 from fuse_index.pruning.explanation import Explanation
 from fuse_index.reasons import Reason
 from fuse_index.spark.explanations import explain_query
@@ -208,3 +209,38 @@ def test_indexes_are_tried_by_calls(sql_spark: SparkSession, tmp_path: Path) -> 
 
     assert len(tried) == 1
     assert suggested[0]["kind"] == "bloom"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE $T SET n = 3 WHERE id = 7",
+        "DELETE FROM $T WHERE id = 7 AND length(repeat(name, CAST(n + 1 AS INT))) > 0",
+        "MERGE INTO $T t USING (SELECT 7L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        "INSERT INTO $T SELECT * FROM $T WHERE id = 7",
+    ],
+)
+def test_of_a_statement_what_nobody_wrote_is_marked(sql_spark: SparkSession, tmp_path: Path, statement: str) -> None:
+    make_table(tmp_path)
+
+    told = explain_query(sql_spark, statement.replace("$T", f"fuse.`{tmp_path}/t`"))
+
+    accounts = [told] if isinstance(told, Explanation) else list(told)
+    marks = {vote.leaf: vote.added for account in accounts for vote in account.votes}
+    assert (marks["id IS NULL"], marks["id = 7"]) == (True, False)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_stream_is_explained_by_its_place_and_by_its_name(
+    sql_spark: SparkSession, tmp_path: Path, named: bool
+) -> None:
+    make_table(tmp_path)
+    reader = sql_spark.readStream
+    stream = reader.table(f"fuse.`{tmp_path}/t`") if named else reader.format("fuse").load(f"{tmp_path}/t")
+
+    told = fuse_spark.explain(stream)
+
+    assert isinstance(told, Explanation)
+    assert (told.blocks.total, told.table) == (6, str(tmp_path / "t"))
+    with pytest.raises(InputError, match="DataStreamWriter cannot be explained: give the DataFrame"):
+        fuse_spark.explain(stream.writeStream)  # type: ignore[arg-type]

@@ -74,6 +74,8 @@ def _compact(call: ProcedureCall) -> pa.Table:
 
 def _maintain(call: ProcedureCall) -> pa.Table:
     budget, only = call["budget"], call["only"]
+    if call["table"] is not None and call["namespace"] is not None:
+        raise InputError("table and namespace: give one of them")
     limits = RunLimits.of(
         None if budget is None else parse_duration(budget, "budget"),
         call["bytes"],

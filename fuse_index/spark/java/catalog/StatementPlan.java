@@ -1,6 +1,7 @@
 package fuse_index.spark.java.catalog;
 
 import fuse_index.spark.java.catalyst.*;
+import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.write.*;
 import java.util.*;
@@ -18,6 +19,7 @@ import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CommandExecutionMode;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.command.DataWritingCommand;
 import org.apache.spark.sql.execution.datasources.WriteFiles;
 import org.apache.spark.sql.internal.SessionState;
@@ -30,8 +32,10 @@ public class StatementPlan {
   private final FuseWrite write;
   private final Dataset<Row> rows;
   private final MergeKeys keys;
+  private final LogicalPlan analyzed;
 
-  private StatementPlan(FuseWrite write, Dataset<Row> rows) {
+  private StatementPlan(LogicalPlan analyzed, FuseWrite write, Dataset<Row> rows) {
+    this.analyzed = analyzed;
     this.write = write;
     this.rows = rows;
     this.keys = write != null && write.statement.isMerge() ? MergeKeys.of(write.statement.table, rows) : null;
@@ -42,11 +46,12 @@ public class StatementPlan {
     SessionState state = session.sessionState();
     LogicalPlan parsed = state.sqlParser().parsePlan(text);
     if (!isStatement(parsed instanceof UnresolvedWith ? Trees.child(parsed) : parsed)) return null;
-    LogicalPlan plan = state.executePlan(parsed, CommandExecutionMode.SKIP()).optimizedPlan();
+    QueryExecution execution = state.executePlan(parsed, CommandExecutionMode.SKIP());
+    LogicalPlan plan = execution.optimizedPlan();
     LogicalPlan query = queryOf(plan);
     if (query == null) return null;
     query.setAnalyzed(); // it is, and optimised
-    return new StatementPlan(RowStatementRule.writeOf(plan), (Dataset<Row>) Dataset$.MODULE$.ofRows(session, query));
+    return new StatementPlan(execution.analyzed(), RowStatementRule.writeOf(plan), (Dataset<Row>) Dataset$.MODULE$.ofRows(session, query));
   }
 
   private static boolean isStatement(LogicalPlan parsed) {
@@ -68,6 +73,9 @@ public class StatementPlan {
     if (keys != null && !keys.areAtHand()) for (String key : keys.conditions()) awaited.add(new Json().text(key).toString());
     return new String[] {write.statement.request(write.condition).key("rows").text("").close('}').toString(), Json.list(awaited)};
   }
+
+  /** Reports the scans of a plan of its rows, as `Bridge.scans`; but what was written is the statement, and not the query that was made of it. */
+  public String scans(Object execution) { return ScanReport.of(((QueryExecution) execution).executedPlan(), analyzed); }
 
   /** The rows that it would change or add, told the keys of a MERGE's source where they are at hand. */
   public Dataset<Row> rows() { return keys == null || !keys.areAtHand() ? rows : keys.knownRows(); }

@@ -172,13 +172,18 @@ public class TableSnapshot {
 
   /** A question whose object is still open, for more members. The order of keys is fixed: replies are remembered by this text. */
   public Json openQuestion(String question, String filters) {
-    Json request = about(new Json().open('{').key("question").text(question), filters);
-    String off = SQLConf.get().getConfString(SWITCHED_OFF, "");
-    return off.isEmpty() ? request : request.key("off").text(off);
+    return withSwitches(about(new Json().open('{').key("question").text(question), filters));
   }
 
   /** A statement on rows that the filters are true on, which is still open. */
-  public Json openStatement(String filters) { return about(new Json().open('{').key("operation").text(Protocol.CHANGE_ROWS), filters); }
+  public Json openStatement(String filters) {
+    return withSwitches(about(new Json().open('{').key("operation").text(Protocol.CHANGE_ROWS), filters));
+  }
+
+  private static Json withSwitches(Json request) {
+    String off = SQLConf.get().getConfString(SWITCHED_OFF, "");
+    return off.isEmpty() ? request : request.key("off").text(off);
+  }
 
   private Json about(Json request, String filters) {
     SQLConf session = SQLConf.get();

@@ -12,11 +12,14 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.EmptyRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.execution.EmptyRelationExec;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.ProjectExec;
@@ -105,6 +108,9 @@ public class ScanReport {
   private void addWritten(LogicalPlan plan) {
     if (plan instanceof Filter) written.addAll(Trees.conjuncts(((Filter) plan).condition()));
     if (plan instanceof Project) addAliases(((Project) plan).projectList());
+    if (plan instanceof Command || plan instanceof UpdateTable || plan instanceof MergeIntoTable) {
+      for (Expression part : ScalaLists.toJava(plan.expressions())) written.addAll(Trees.conjuncts(part));
+    }
     for (LogicalPlan child : ScalaLists.toJava(plan.children())) addWritten(child);
     for (LogicalPlan query : ScalaLists.toJava(plan.subqueries())) addWritten(query);
   }
