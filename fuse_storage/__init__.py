@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from fuse_storage.catalog.warehouse import Warehouse
     from fuse_storage.commit.actions import AppendSegments, OverwriteSegments, changed_column_names
     from fuse_storage.commit.draft import keeps_rows
+    from fuse_storage.commit.head import commits_checked_by
     from fuse_storage.commit.replace_blocks import BlockReplacement, ReplaceBlocks
     from fuse_storage.commit.schema_evolution import (
         SchemaChange,

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -33,6 +35,26 @@ _MIN_RETRY_SECONDS, _MAX_RETRY_SECONDS = 0.005, 1.0
 
 _UNCHECKED_GAP = timedelta(days=1)
 """Time between two commits up to which the writer's clock is believed without asking the store."""
+
+_commit_check: ContextVar[Callable[[], None]] = ContextVar("commit_check", default=lambda: None)
+
+
+@contextmanager
+def commits_checked_by(check: Callable[[], None]) -> Iterator[None]:
+    """Have ``check`` called before each write by which this thread commits to a table within.
+
+    What it raises, the commit raises, and nothing is committed.
+    """
+    token = _commit_check.set(check)
+    try:
+        yield
+    finally:
+        _commit_check.reset(token)
+
+
+def check_commit() -> None:
+    """Raise what forbids this thread to commit now."""
+    _commit_check.get()()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +160,10 @@ def create_ref(
     """Create the entry of a branch, as ``create_entry`` does.
 
     ``after``: the entry before it, and the state that it follows; where that has a chain, the entry is created there
-    first, which is what commits: a refusal to put it into the branch then is a CommitUnknown.
+    first, which is what commits: a refusal to put it into the branch then is a CommitUnknown. Raises what
+    ``commits_checked_by`` has raise.
     """
+    check_commit()
     if after is None or not after[1].has_chain:
         return create_entry(branch, entry, deadline, "table")
     if branch.end_after(entry.sequence - 1) >= entry.sequence:

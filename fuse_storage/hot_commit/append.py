@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from fuse_storage.commit.actions import changed_column_names
 from fuse_storage.commit.draft import Draft
-from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Backoff, Head, create_once
+from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Backoff, Head, check_commit, create_once
 from fuse_storage.commit.segment_writer import WriteOptions
 from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.commit.transaction import Transaction
@@ -183,6 +183,7 @@ class HotAttempt(Generic[_HeadT]):
         )
         chain, data = HotChain(Branch(head.store, head.branch), head.entry, state.stored), entry.encode()
         create = partial(chain.create, entry.number, data)
+        check_commit()
         if not create_once(create, partial(_is_there, chain, entry.number, data), entry.commit_id, deadline, "table"):
             return None
         self._check_in_time(head, chain, entry)

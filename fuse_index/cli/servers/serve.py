@@ -91,9 +91,7 @@ def _serve(
     for name in named:
         check_catalog_name(name)
     given = _QUIET | parse_texts(settings or [], "--conf")
-    endpoints.check_free()  # before Spark starts, which takes seconds
-    if health:
-        Address(address, health).check_free()
+    endpoints.check_free(*([health] if health else []))  # before Spark starts, which takes seconds
     spark = start_spark(master, given)
     try:
         stopping = _stop_signals()  # after Spark, which has signals of its own

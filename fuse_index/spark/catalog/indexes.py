@@ -5,7 +5,6 @@ In: requests of ``CatalogFuseTable.java``, and of ``SourceIndexStatements.java``
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from pyspark.sql import SparkSession
 from fuse_index.errors import DefinitionError, InputError
 from fuse_index.spark.catalog.definitions import parse_index_options
 from fuse_index.spark.catalog.table_names import TableNames, TableReference
-from fuse_index.spark.jobs.write import build_index
+from fuse_index.spark.jobs.write import build_index, undefined_on_failure
 from fuse_index.spark.lakes.index import NewIndex, index_in_warehouse
 from fuse_index.spark.lakes.source import NamedSource, find_source
 from fuse_index.spark.lakes.use import renew
@@ -63,12 +62,8 @@ class IndexRequests:
             raise
         if deferred:
             return b"1"
-        try:
+        with undefined_on_failure(table, name):
             build_index(self.spark, reference.url, name, **self._job(reference))
-        except BaseException:
-            with suppress(Conflict):  # of another one of this name, of somebody who has dropped this
-                table.drop_index(name)
-            raise
         return b"1"
 
     def _job(self, reference: TableReference) -> dict[str, Any]:

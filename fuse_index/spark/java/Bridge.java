@@ -41,6 +41,8 @@ public class Bridge {
 
   public String take(String mailbox, int milliseconds) throws InterruptedException { return PythonCallback.take(mailbox, milliseconds); }
 
+  public boolean awaited(String number) { return PythonCallback.awaited(number); }
+
   public void answer(String number, Object reply, String failure) { PythonCallback.answer(number, reply, failure); }
 
   public void addConditions(String conditions) throws IOException, ReflectiveOperationException { ErrorConditions.add(conditions); }

@@ -43,7 +43,6 @@ class HeapStatement(Statement):
             self.step,
         )
         tasks = write_in_tasks(write, self._rows_to_add())
-        self.check_awaited()
         write.commit(tasks)
 
     def insert_unmatched(self) -> None:
@@ -52,7 +51,6 @@ class HeapStatement(Statement):
         staged = stage_in_tasks(
             Sealed(replace(job, condition=RowCondition(None, job.condition.engine))), self._rows_to_add()
         )
-        self.check_awaited()
         for segments in staged:
             job.add_staged(segments.open())
         while job.commit([]):
@@ -69,7 +67,6 @@ class HeapStatement(Statement):
         if spec is None:
             return self.overwrite()
         staged = stage_in_tasks(Sealed(self._start("overwrite", None)), self._rows_to_add())
-        self.check_awaited()
         segments = list(chain.from_iterable(each.open() for each in staged))
         if segments:
             found = storage.staged_partitions(self.table.stored.store, segments, spec)
@@ -87,7 +84,6 @@ class HeapStatement(Statement):
         while True:
             read = job.table
             outcomes = stage_changed_rows(Sealed(job), rows, self.task_count)
-            self.check_awaited()
             if not job.commit(outcomes):
                 break
             rows = self._moved_rows(rows, read, job.table)

@@ -82,12 +82,10 @@ class KeyedStatement(Statement):
         names = resolve_keyed_names(to_arrow_schema(rows.schema), snapshot)
         write = KeyedWrite(self.table.stored, self.table.host, has_changes(names, snapshot), self.step)
         tasks = write_in_tasks(write, rows.toDF(*names))
-        self.check_awaited()
         return write, tasks
 
     def _commit(self, tasks: list[TaskPuts]) -> None:
         """Commit puts and deletes that follow from what was read, only where it is as it was."""
-        self.check_awaited()
         commit_keyed(self.table.stored, self.table.host, tasks, unless_changed=True, schema_change=self.step)
 
 

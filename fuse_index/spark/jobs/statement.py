@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from fuse_index.errors import InputError, OpaqueError
+from fuse_index.errors import OpaqueError
 from fuse_index.expressions.evaluable import check_evaluable, may_raise
 from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.predicate import Compare, Literal, Predicate
@@ -31,8 +31,7 @@ class Statement:
     """A statement on a table, by a condition, None for all rows, and with rows under a number, empty if there are none.
 
     A ``HeapStatement`` or a ``KeyedStatement``, which have a method for each change that ``RowStatement.java`` names.
-    ``step``: to the columns that its rows have, if these are others than the table's; it is of the same commit. What it
-    writes becomes visible in its last step, and not at all if nobody waits for it any more.
+    ``step``: to the columns that its rows have, if these are others than the table's; it is of the same commit.
     """
 
     spark: SparkSession
@@ -64,8 +63,3 @@ class Statement:
     def dataframe(self) -> DataFrame:
         """The rows that came with the statement."""
         return DataFrame(jvm_bridge(self.spark).attachment(self.rows), self.spark)
-
-    def check_awaited(self) -> None:
-        """Raise InputError if the statement was cancelled while its rows were written."""
-        if self.rows and jvm_bridge(self.spark).attachment(self.rows) is None:
-            raise InputError("the statement was cancelled: nothing was changed")

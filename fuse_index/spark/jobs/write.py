@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ from fuse_index.spark.workers import worker_problems_explained
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.indexes import plan_index_tasks
 from fuse_index.table.table import Table
-from fuse_storage import NotFound, PartitionSpec, is_keyed
+from fuse_storage import Conflict, NotFound, PartitionSpec, commits_checked_by, is_keyed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -192,6 +193,18 @@ def build_index(
         indexed, blocks, kind = indexed + counts[0], blocks + counts[1], counts[2]
     if rebuild and tasks and not indexed:
         raise nothing_built(name, kind, blocks)
+
+
+@contextmanager
+def undefined_on_failure(table: Table, index: str) -> Iterator[None]:
+    """Drop an index where what builds it fails, and where nobody awaits the statement any more, too."""
+    try:
+        yield
+    except BaseException:
+        # A conflict is one with another index of this name, of somebody who has dropped this one.
+        with suppress(Conflict), commits_checked_by(lambda: None):
+            table.drop_index(index)
+        raise
 
 
 def _index_tasks(

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.errors import InputError
-from fuse_index.spark.jobs.write import build_index
+from fuse_index.spark.jobs.write import build_index, undefined_on_failure
 from fuse_index.spark.lakes.source import NamedSource, find_source
 from fuse_index.spark.lakes.use import renew, use
 from fuse_index.spark.placement import is_connect
@@ -21,7 +21,7 @@ from fuse_index.table.open import attach, open_table
 from fuse_index.table.table import Table
 from fuse_index.warehouse.catalog import Catalog
 from fuse_index.warehouse.source_indexes import default_index_name
-from fuse_storage import AlreadyExists, Conflict
+from fuse_storage import AlreadyExists
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +115,6 @@ def _add_index(spark: SparkSession, table: Table, new: NewIndex) -> None:
     """Define an index and have executors build it; what cannot be built is not defined."""
     table.create_index(new.name, new.kind, new.columns, build=False, **new.options)
     store = table.stored.store
-    try:
+    with undefined_on_failure(table, new.name):
         build_index(spark, store.url, new.name, host=table.host, **dict(getattr(store, "options", None) or {}))
-    except BaseException:
-        with suppress(Conflict):
-            table.drop_index(new.name)
-        raise
     table.refresh()

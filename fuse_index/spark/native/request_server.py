@@ -1,7 +1,7 @@
 """Threads that take the requests of the JVM and answer them, by the callback that is registered under each one's key.
 
 Python asks the JVM for requests, through the connection that only this process can make: nothing listens here, so
-nobody else can ask. Knows neither tables nor votes.
+nobody else can ask. Knows neither tables nor votes; what a request commits is committed only while it is awaited.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from threading import Lock, Thread
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -17,6 +18,7 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+import fuse_storage as storage
 from fuse_index.errors import InputError
 from fuse_index.spark.failures import encode_failure
 from fuse_index.spark.native.java_compiler import jvm_bridge
@@ -118,12 +120,19 @@ class RequestServer:
             number, key, body = request.split("\0", 2)
             callback, encode = self._callbacks.get(key, _FORGOTTEN)
             try:
-                reply, failure = callback(body), None
+                with storage.commits_checked_by(partial(self._check_awaited, number)):
+                    reply = callback(body)
+                failure = None
             except BaseException as raised:  # whatever it is, the query must be told
                 reply, failure = None, encode(body, raised)
             with self._lock:  # before the answer, or the next request may find nobody idle
                 self._idle += 1
             self._answer(number, reply, failure)
+
+    def _check_awaited(self, number: str) -> None:
+        """Raise InputError if nobody waits for the answer any more: a statement that was cancelled changes nothing."""
+        if not self._bridge.awaited(number):
+            raise InputError("the statement was cancelled: nothing was changed")
 
     def _take(self) -> str | None:
         """The next request; None if this thread is to end, since others wait too or the JVM is gone."""

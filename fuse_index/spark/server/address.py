@@ -107,8 +107,10 @@ class Endpoints:
                 f"or say insecure=True where something else keeps strangers out"
             )
 
-    def check_free(self) -> None:
-        """Raise InputError where somebody listens already, or nobody can."""
-        for port in (self.connect, self.jdbc):
-            if port is not None:
-                Address(self.address, port).check_free()
+    def check_free(self, *others: int) -> None:
+        """Raise InputError where somebody listens already, or nobody can, at these and ``others`` of this server."""
+        ports = [port for port in (self.connect, self.jdbc, *others) if port is not None]
+        for number, port in enumerate(ports):
+            if port and port in ports[:number]:
+                raise InputError(f"port {port} is given twice: give each of Connect, JDBC and health one of its own")
+            Address(self.address, port).check_free()

@@ -107,6 +107,7 @@ class Jvm:
     def __init__(self, bodies: list[str], at_once: int = 1) -> None:
         self.bodies, self.lock = bodies, threading.Lock()
         self.answers: list[tuple[str, Any, str | None]] = []
+        self.cancelled: set[str] = set()
 
     def register(self, key: str, mailbox: str) -> None:
         pass
@@ -116,6 +117,9 @@ class Jvm:
             if not self.bodies:
                 raise ConnectionError("the JVM is gone")
             return f"{len(self.bodies)}\0key\0{self.bodies.pop(0)}"
+
+    def awaited(self, number: str) -> bool:
+        return number not in self.cancelled
 
     def answer(self, number: str, reply: Any, failure: str | None) -> None:
         if isinstance(reply, set):
@@ -161,6 +165,23 @@ def test_one_request_does_not_wait_for_another(monkeypatch: pytest.MonkeyPatch) 
     serve(jvm, lambda body: all_of_them.wait(20) >= 0)
 
     assert [reply for _, reply, _ in jvm.answers] == [True] * 3
+
+
+def test_a_request_that_is_cancelled_commits_nothing(url: str) -> None:
+    def callback(body: str) -> int:
+        table = fuse.open_table(url)
+        table.append({"id": [1000]}, hot=body == "hot")
+        table.delete("id = 7")
+        return table.count()
+
+    jvm = Jvm(["cold", "hot", "cold"])
+    jvm.cancelled = {"3", "2"}
+    serve(jvm, callback)
+
+    told = [(number, reply, failure and json.loads(failure)["message"]) for number, reply, failure in jvm.answers]
+    refused = "the statement was cancelled: nothing was changed"
+    assert sorted(told) == [("1", 50, None), ("2", None, refused), ("3", None, refused)]
+    assert fuse.open_table(url).count() == 50
 
 
 def test_keys_that_are_forgotten_are_answered_no_more(spark: SparkSession) -> None:

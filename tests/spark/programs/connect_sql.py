@@ -9,6 +9,7 @@ import json
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,48 @@ def cancelled(spark: SparkSession, way: str) -> list[Any]:
         rows_of_tasks,
         spark.table("lake.served.slow").count(),
     ]
+
+
+def interrupted(spark: SparkSession, statement: str, seconds: float) -> str:
+    """How a statement ended that was interrupted after so many seconds; nothing where it was done before."""
+    told: list[str] = []
+
+    def run() -> None:
+        spark.addTag("cut")
+        told.append(refused(spark, statement))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(seconds)
+    spark.interruptTag("cut")
+    thread.join()
+    return told[0]
+
+
+def cut(spark: SparkSession, statement: str) -> str:
+    return interrupted(spark, statement, 3.0)
+
+
+def told_of_in_time(spark: SparkSession, _: str) -> list[str]:
+    """What a table had become after its statement was told as cancelled, where that was not so when it was told."""
+    table, late = "lake.served.cut", list[str]()
+    statements = {
+        "DELETE": f"DELETE FROM {table} WHERE id < 500",
+        "CREATE INDEX": f"CREATE INDEX by_text ON {table} USING bloom (text)",
+        "CALL": "CALL lake.system.compact('served.cut')",
+    }
+    state = f"SELECT (SELECT count(*) FROM {table}), array_agg(name) FROM {table}.indexes"
+    for name, text in statements.items():
+        spark.sql(f"CREATE OR REPLACE TABLE {table} (id BIGINT, text STRING)")
+        for part in range(4):
+            spark.sql(f"INSERT INTO {table} SELECT id, concat('n', id) FROM range({part * 500}, {part * 500 + 500})")
+        for seconds in (0.05, 0.15):
+            told = interrupted(spark, text, seconds)
+            first = rows(spark.sql(state))
+            time.sleep(0.3)
+            if told and rows(spark.sql(state)) != first:
+                late.append(f"{name}, cancelled after {seconds} s: {first} became {rows(spark.sql(state))}")
+    return late
 
 
 def own_code(spark: SparkSession, folder: str) -> dict[str, Any]:

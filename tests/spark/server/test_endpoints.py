@@ -52,6 +52,14 @@ def test_a_port_that_is_taken_is_named(capsys, warehouse, taken_port):
     )
 
 
+@pytest.mark.parametrize("second", ["--jdbc", "--health"])
+def test_a_port_that_is_given_twice_is_named(capsys, warehouse, second):
+    port = str(free_port())
+    told = refusal(capsys, "--warehouse", warehouse, "--connect", port, second, port)
+
+    assert told == f"error: port {port} is given twice: give each of Connect, JDBC and health one of its own"
+
+
 def test_a_warehouse_that_is_none_is_named(capsys, tmp_path):
     told = refusal(capsys, "--warehouse", str(tmp_path / "none"))
 

@@ -13,6 +13,7 @@ from fuse_storage import (
     InvalidArgument,
     MaintenancePolicy,
     StoredTable,
+    commits_checked_by,
     meter_requests,
     open_store,
     record_upkeep,
@@ -116,6 +117,22 @@ def test_commits_say_what_they_are_told_to_and_only_within() -> None:
     third = appended(second, 3)
 
     assert [each.snapshot.summary.get("why") for each in (first, second, third)] == [0, 1, None]
+
+
+def test_commits_are_refused_by_what_checks_them_and_only_within() -> None:
+    table = created()
+
+    def refuse() -> None:
+        raise RuntimeError("not now")
+
+    with commits_checked_by(refuse):
+        for commit in (lambda: appended(table, 1), lambda: record_upkeep(table, "verify", "verify", 7)):
+            with pytest.raises(RuntimeError, match="not now"):
+                commit()
+        with commits_checked_by(lambda: None):
+            inner = appended(table, 2)
+
+    assert appended(inner, 3).snapshot.sequence == table.snapshot.sequence + 2
 
 
 def test_commits_count_the_bytes_that_come_and_go() -> None:

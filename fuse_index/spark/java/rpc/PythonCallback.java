@@ -28,12 +28,16 @@ public class PythonCallback {
   private static final ConcurrentHashMap<String, Request> UNANSWERED = new ConcurrentHashMap<String, Request>();
   private static final ConcurrentHashMap<String, Object> ATTACHMENTS = new ConcurrentHashMap<String, Object>();
   private static final char SEPARATOR = 0;
+  /** A statement that is cancelled ends with what Python does for it, unless that goes on for so long. */
+  private static final long LAST_WAIT_MS = 10000;
   private static final AtomicLong NUMBERS = new AtomicLong();
 
   public static class Request extends CompletableFuture<Object> {
     public final String number = Long.toString(NUMBERS.incrementAndGet());
     public final String text;
     public final RequestJobs jobs = new RequestJobs(number);
+    /** Whether nobody wants the answer any more. */
+    public volatile boolean isCancelled;
 
     public Request(String key, String body) { this.text = number + SEPARATOR + key + SEPARATOR + body; }
   }
@@ -112,6 +116,12 @@ public class PythonCallback {
   /** The rows that came with a statement which is still waiting. */
   public static Object attachment(String number) { return ATTACHMENTS.get(number); }
 
+  /** Whether anybody waits for the answer to a request: what a statement writes is not committed where nobody does. */
+  public static boolean awaited(String number) {
+    Request request = (Request) UNANSWERED.get(number);
+    return request != null && !request.isCancelled;
+  }
+
   /** What Python answers within so many milliseconds. Raises whatever went wrong; the jobs of who is interrupted are cancelled. */
   public static Object ask(String key, String body, long deadline) throws Exception {
     LinkedBlockingQueue<Request> mailbox = (LinkedBlockingQueue<Request>) MAILBOX_OF_KEY.get(key);
@@ -128,10 +138,23 @@ public class PythonCallback {
       throw late;
     } catch (InterruptedException cancelled) {
       if (mailbox.remove(request)) UNANSWERED.remove(request.number);
-      else request.jobs.cancelUntil(request);
+      else {
+        request.isCancelled = true;
+        request.jobs.cancelUntil(request);
+        if (deadline == Long.MAX_VALUE) awaitEnd(request);
+      }
       throw cancelled;
     } finally {
       mailbox.remove(request);
+    }
+  }
+
+  /** Waits for Python to be done, so that who is told of a cancelled statement finds its commit, or none and no index half-made. */
+  private static void awaitEnd(Request request) {
+    try {
+      request.get(LAST_WAIT_MS, TimeUnit.MILLISECONDS);
+    } catch (Exception over) { // it failed, it takes too long, or whoever cancelled it does not want to wait
+      return;
     }
   }
 }
