@@ -28,7 +28,7 @@ class Reason(StrEnum):
     TIMEOUT = "TIMEOUT"
     DISABLED = "DISABLED"
     NOT_NEEDED = "NOT_NEEDED"
-    """Cheaper votes had decided every block before it was asked."""
+    """Cheaper votes had decided every block before it was asked, or the condition follows from others that were."""
     TOO_MANY_TERMS = "TOO_MANY_TERMS"
     """The condition has so many that asking about each would cost more than it saves."""
     NOT_PUSHED = "NOT_PUSHED"

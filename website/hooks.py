@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "plugins"), str(ROOT / "website")]
 
 from generated import command_line_page, kinds_page, properties_page  # noqa: E402  # found once the path is set
+from plots import described, plots  # noqa: E402
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^( *)```([^\n`]*)\n", re.MULTILINE)
@@ -33,6 +34,7 @@ def on_files(files: Any, config: Any) -> Any:
         "reference/kinds.md": kinds_page(),
         "reference/properties.md": properties_page(),
         "reference/command-line.md": command_line_page(),
+        **{f"benchmarks/plots/{name}": drawn for name, drawn in plots().items()},
     }
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
@@ -58,7 +60,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             return text if text.startswith("`") else f"{text} (`{target.lstrip('./')}` in the repository)"
         return f"{mark}[{text}]({relative(page.file.src_uri, inside)}{anchor})"
 
-    return _FENCE.sub(lambda fence: f"{fence[1]}```{fence[2].split(' ')[0]}\n", _LINK.sub(placed, markdown))
+    text = _LINK.sub(placed, markdown)
+    if page.file.src_uri == "benchmarks/README.md":
+        heading, rest = text.split("\n", 1)
+        text = f"{heading}\n\n{described()}\n{rest}"
+    return _FENCE.sub(lambda fence: f"{fence[1]}```{fence[2].split(' ')[0]}\n", text)
 
 
 def site_page(path: str) -> str | None:

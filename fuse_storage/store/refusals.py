@@ -48,9 +48,7 @@ def describe_refusal(url: str, key: str, refusal: BaseException) -> str:
     name, said = f"{url}/{key}" if key else url, " ".join(str(refusal).split("\n\nDebug source")[0].split())
     how = _CREDENTIALS["az" if url.startswith("ab") else url.partition("://")[0]] + ", or the option skip_signature"
     if (unknown := _UNKNOWN_OPTION.search(said)) is not None:
-        near = difflib.get_close_matches(unknown[1].lower(), STORE_OPTIONS, n=2, cutoff=0.6)
-        known = f"did you mean {' or '.join(near)}?" if near else f"such as {', '.join(STORE_OPTIONS)}"
-        return f"{name}: no option of the store is called {unknown[1]!r}: {known}"
+        return f"{name}: {describe_unknown_option(unknown[1])}"
     if (silent := _NO_ANSWER.search(said)) is not None and not _METADATA_SERVICE.search(said):
         return f"{name}: nothing answers at {silent[1]}: is the endpoint right, and does this machine reach it?"
     if _METADATA_SERVICE.search(said):
@@ -60,6 +58,13 @@ def describe_refusal(url: str, key: str, refusal: BaseException) -> str:
         if _REFUSED.search(said)
         else f"{name}: {said}"
     )
+
+
+def describe_unknown_option(option: str) -> str:
+    """The message about an option that stores do not know, with those of near names."""
+    near = difflib.get_close_matches(option.lower(), STORE_OPTIONS, n=2, cutoff=0.6)
+    known = f"did you mean {' or '.join(near)}?" if near else f"such as {', '.join(STORE_OPTIONS)}"
+    return f"no option of the store is called {option!r}: {known}"
 
 
 _CUT_ANSWER = "request or response body error"

@@ -22,7 +22,7 @@ from fuse_storage.store.client_options import client_options, is_client_option
 from fuse_storage.store.local import LocalStore
 from fuse_storage.store.memory import MemoryStore
 from fuse_storage.store.ranges import MAX_FILE_BYTES, ByteRange, ObjectMeta, coalesce_ranges, slice_ranges, validate_key
-from fuse_storage.store.refusals import describe_refusal, retry_cut_answers
+from fuse_storage.store.refusals import describe_refusal, describe_unknown_option, retry_cut_answers
 
 _T = TypeVar("_T")
 
@@ -78,23 +78,20 @@ class Store(Protocol):
 
 
 _REMOTE_SCHEMES = {
-    "s3": "s3",
-    "s3a": "s3",
-    "gs": "gs",
-    "gcs": "gs",
-    "az": "az",
-    "azure": "az",
-    "abfs": "abfs",
-    "abfss": "abfss",
+    **{"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"},
+    **{"az": "az", "azure": "az", "abfs": "abfs", "abfss": "abfss"},
 }
 """Schemes of remote stores, and what obstore calls them."""
-
 
 _defaults: dict[str, str] = {}
 
 
 def set_store_defaults(options: Mapping[str, str]) -> None:
-    """Have remote stores that are opened from now on take these where they are given none of the name."""
+    """Have remote stores that are opened from now on take these where they are given none of the name.
+
+    Raises StorageError for an option that no store has.
+    """
+    _refuse_unknown(options)
     _defaults.clear()
     _defaults.update(options)
 
@@ -105,13 +102,16 @@ def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Sto
     ``url``: a folder, ``file://``, ``memory://name`` (shared within the process), ``s3://``, ``gs://`` or ``az://``.
     ``options`` are obstore's configuration keys (``endpoint``, ``access_key_id``, ``region``, ``allow_http``, …); what
     they lack is taken from the environment (``AWS_*``, ``GOOGLE_*``, ``AZURE_*``). One is our own: ``shared_places``,
-    the URLs of other stores, or of folders there, in which a clone may have files. Raises StorageError for other URLs.
+    the URLs of other stores, or of folders there, in which a clone may have files. Raises StorageError for other URLs,
+    and for options that no store has.
     """
     text = str(url)
     if not text:
         raise StorageError("an empty URL names no table")
     place, path = parse_url(text)
     scheme = place.partition("://")[0]
+    if scheme in ("file", "memory"):
+        _refuse_unknown(options or {})  # a remote store refuses its own
     if scheme == "file":
         return LocalStore(path, options)
     if scheme == "memory":
@@ -121,6 +121,21 @@ def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Sto
     raise StorageError(
         f"{text!r}: no store speaks {scheme!r}; use a folder, file://, memory://, {'://, '.join(_REMOTE_SCHEMES)}://"
     )
+
+
+def _refuse_unknown(options: Mapping[str, str]) -> None:
+    """Raise StorageError for an option that no remote store has: a misspelt one would else be passed over."""
+    for name in options:
+        if not any(_knows(place, name) for place in ("s3://any", "gs://any", "az://any")):
+            raise StorageError(describe_unknown_option(name))
+
+
+def _knows(place: str, option: str) -> bool:
+    try:
+        RemoteStore(place, {option: "true"})
+    except StorageError as refusal:  # that may be of the value
+        return describe_unknown_option(option.lower()) not in str(refusal)
+    return True
 
 
 def parse_url(url: str) -> tuple[str, str]:

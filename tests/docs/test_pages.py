@@ -1,10 +1,12 @@
 """Every page is true: what it says to do is done as it stands there, and what it shows is what is printed."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+import fuse_index
 from tests.docs.pages import NOT_RUN, PAGES, ROOT, RUN, Block, Reader, blocks, masked
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -64,12 +66,23 @@ def test_few_blocks_are_not_run() -> None:
         ("docs/serve.md", "it needs a certificate"),
         ("docs/serve.md", "it needs a daemon of Docker"),
         ("docs/serve.md", "it needs free ports"),
-        ("docs/start/delta-table.md", "it installs from the network, in a checkout"),
-        ("docs/start/hot-table.md", "it installs from the network, in a checkout"),
-        ("docs/start/log.md", "it installs from the network, in a checkout"),
-        ("docs/start/sql.md", "it installs from the network, in a checkout"),
+        ("docs/start/delta-table.md", "it installs from the network"),
+        ("docs/start/hot-table.md", "it installs from the network"),
+        ("docs/start/log.md", "it installs from the network"),
+        ("docs/start/sql.md", "it installs from the network"),
         ("docs/writing-a-plugin.md", "it is of a mutant that the tests of ours kill"),
     ]
+
+
+def test_tutorials_install_the_wheel_of_this_version() -> None:
+    named = [
+        wheel
+        for page in PAGES
+        if page.parent.name == "start"
+        for wheel in re.findall(r"\S*fuse_index-(\S+?)-py3-none-any\.whl", page.read_text("utf-8"))
+    ]
+
+    assert named == [fuse_index.__version__] * 4
 
 
 @pytest.mark.parametrize(

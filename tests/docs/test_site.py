@@ -3,8 +3,10 @@
 `make docs` builds it with every warning an error; these tests need nothing that it installs.
 """
 
+import json
 import re
 import sys
+from xml.etree import ElementTree
 
 from fuse_index.cli.front.commands import COMMANDS
 from fuse_index.indexes.registry import Host
@@ -14,6 +16,7 @@ from tests.docs.pages import PAGES, ROOT
 sys.path.insert(0, str(ROOT / "website"))
 
 import generated  # these lie beside the configuration of the site
+import plots
 import wrap_pages
 
 DOCS = ROOT / "docs"
@@ -50,6 +53,25 @@ def test_every_kind_of_ours_is_on_its_page_with_its_options() -> None:
     for kind in ours:
         assert f"\n## {kind.name}\n" in page
         assert [name for name in kind.Options.__dataclass_fields__ if f"| `{name}` |" not in page] == []
+
+
+def test_plots_show_what_was_measured_on_light_and_dark_ground() -> None:
+    drawn = plots.plots()
+    measured = json.loads((plots.RESULTS / "tables.json").read_text("utf-8"))["tables"]
+    [lookup] = [
+        row["seconds"]
+        for row in measured
+        if (row["engine"], row["rows"], row["workload"]) == ("fuse, local", 10_000_000, "lookup, hit")
+    ]
+
+    assert sorted(drawn) == sorted(re.findall(r"\(plots/(\S+)\)", plots.described()))
+    for text in drawn.values():
+        svg = ElementTree.fromstring(text)
+        bars = list(svg.iter("{http://www.w3.org/2000/svg}rect"))
+        assert len(bars) >= 8
+        assert all(0 < float(bar.get("width")) <= plots.WIDTH - plots.LABELS - plots.VALUES for bar in bars)
+        assert "prefers-color-scheme: dark" in text
+    assert plots.told_seconds(lookup) in drawn["lookups.svg"]
 
 
 def test_every_command_is_on_its_page() -> None:

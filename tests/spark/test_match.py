@@ -70,6 +70,21 @@ def test_rows_and_blocks(spark: SparkSession, url: str, view: str, where: str, f
     assert files_read(found) == files
 
 
+def test_what_spark_is_given_beside_a_call_is_marked_and_no_failure(spark: SparkSession, view: str) -> None:
+    def told(where: str) -> dict[str, tuple[bool, str]]:
+        votes = fuse_spark.explain(spark.sql(f"SELECT * FROM {view} WHERE {where}")).votes
+        return {vote.leaf: (vote.added, vote.reason.value) for vote in votes if vote.index == "words"}
+
+    asked, contains = "match(body, 'block2')", "contains(lower(body), 'block2')"
+    letters = "EqualTo(OctetLength(body), Length(body))"
+    looked = told(asked)
+
+    assert looked == {asked: (False, "USED"), contains: (True, "NOT_NEEDED"), letters: (True, "NOT_NEEDED")}
+    assert told(f"{asked} AND {contains}") == looked | {contains: (False, "LEAF_UNSUPPORTED")}
+    assert told(contains) == {contains: (False, "LEAF_UNSUPPORTED")}
+    assert told(f"NOT {contains}") == {contains: (False, "LEAF_UNSUPPORTED")}
+
+
 @pytest.mark.parametrize("where", ["match(body, 'a*', 'tokenizer=raw')", "match(body, 'b* -a*', 'tokenizer=raw')"])
 def test_a_term_longer_than_tantivy_keeps_has_no_beginning(spark: SparkSession, tmp_path: Path, where: str) -> None:
     url = str(tmp_path / "long")

@@ -77,7 +77,14 @@ def mark_added(
     for condition in question.filters:
         parts[condition in added].append(condition)
     own, others = (_leaves(msgspec.structs.replace(question, filters=filters), planner) for filters in parts)
-    return [replace(vote, added=vote.added or vote.leaf in others - own) for vote in votes]
+    return [_as_added(vote) if vote.leaf in others - own else vote for vote in votes]
+
+
+def _as_added(vote: Vote) -> Vote:
+    """A vote on a condition that nobody wrote: it is no loss that an index knows nothing of it."""
+    if vote.reason not in (Reason.LEAF_UNSUPPORTED, Reason.NO_INDEX):
+        return replace(vote, added=True)
+    return replace(vote, added=True, reason=Reason.NOT_NEEDED, detail="it follows from what was asked")
 
 
 def _leaves(question: Prune, planner: SnapshotPlanner) -> frozenset[str]:

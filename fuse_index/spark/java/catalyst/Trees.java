@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -29,6 +30,9 @@ public class Trees {
 
     protected Object rewrite(Object node) { return node instanceof Attribute ? aliases.get(((Attribute) node).exprId()) : null; }
   }
+
+  /** Whether a condition is made of others. */
+  public static boolean isConnective(Expression e) { return e instanceof And || e instanceof Or || e instanceof Not; }
 
   /** The first plan right below another. */
   public static LogicalPlan child(LogicalPlan plan) { return (LogicalPlan) plan.children().head(); }

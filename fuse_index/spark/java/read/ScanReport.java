@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
@@ -51,6 +52,9 @@ public class ScanReport {
 
   /** Conditions as the query was written. */
   private final List<Expression> written = new ArrayList<Expression>();
+  /** The leaves of these, and of what calls of our functions were given beside them for Spark to evaluate. */
+  private final List<Expression> ownLeaves = new ArrayList<Expression>();
+  private final List<Expression> givenLeaves = new ArrayList<Expression>();
 
   private ScanReport() {}
 
@@ -106,7 +110,10 @@ public class ScanReport {
   }
 
   private void addWritten(LogicalPlan plan) {
-    if (plan instanceof Filter) written.addAll(Trees.conjuncts(((Filter) plan).condition()));
+    if (plan instanceof Filter) {
+      written.addAll(Trees.conjuncts(((Filter) plan).condition()));
+      addLeaves(((Filter) plan).condition(), ownLeaves);
+    }
     if (plan instanceof Project) addAliases(((Project) plan).projectList());
     if (plan instanceof Command || plan instanceof UpdateTable || plan instanceof MergeIntoTable) {
       for (Expression part : ScalaLists.toJava(plan.expressions())) written.addAll(Trees.conjuncts(part));
@@ -115,8 +122,37 @@ public class ScanReport {
     for (LogicalPlan query : ScalaLists.toJava(plan.subqueries())) addWritten(query);
   }
 
-  /** Whether the optimizer has a filter follow from others: a test for NULL that nobody wrote, or one on columns that none names. */
+  private void addLeaves(Expression condition, List<Expression> leaves) {
+    Expression given = SqlFunctions.besideCall(condition);
+    if (given != null) addLeaves(given, givenLeaves);
+    else if (Trees.isConnective(condition)) for (Expression part : ScalaLists.toJava(condition.children())) addLeaves(part, leaves);
+    else leaves.add(condition);
+  }
+
+  /** Whether all leaves of a filter are among those of the query as it was written. */
+  private boolean isMadeOf(Expression filter, List<Expression> leaves) {
+    if (Trees.isConnective(filter)) {
+      for (Expression part : ScalaLists.toJava(filter.children())) if (!isMadeOf(part, leaves)) return false;
+      return true;
+    }
+    for (Expression leaf : leaves) if (isSame(leaf, filter)) return true;
+    return false;
+  }
+
+  /** Whether they say the same: columns of a view have ids of their own. */
+  private boolean isSame(Expression leaf, Expression filter) {
+    if (filter instanceof Attribute) return leaf instanceof Attribute && refersTo(leaf, columnIds(filter));
+    if (filter instanceof Literal) return SqlFunctions.isConstant(leaf) && Objects.equals(leaf.eval(null), ((Literal) filter).value());
+    if (leaf.getClass() != filter.getClass() || leaf.children().size() != filter.children().size()) return false;
+    for (int i = 0; i < filter.children().size(); i++) {
+      if (!isSame((Expression) leaf.children().apply(i), (Expression) filter.children().apply(i))) return false;
+    }
+    return true;
+  }
+
+  /** Whether nobody wrote a filter: a call of ours was given it, or it follows: a test for NULL, or one on columns that none names. */
   private boolean isAdded(Expression filter) {
+    if (isMadeOf(filter, givenLeaves) && !isMadeOf(filter, ownLeaves)) return true;
     for (Expression condition : written) {
       boolean same = filter instanceof IsNotNull ? has(condition, filter) : refersTo(condition, columnIds(filter));
       if (same) return false;

@@ -5,7 +5,9 @@ import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.In;
@@ -16,6 +18,7 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.python.UserDefinedPythonFunction;
+import org.apache.spark.sql.types.StringType;
 import scala.collection.immutable.Seq;
 import scala.runtime.AbstractFunction1;
 
@@ -106,6 +109,14 @@ public class SqlFunctions {
     return in && hasMark((Expression) condition.children().head(), Protocol.CALL_MARK);
   }
 
+  /** What `functions.py` puts beside the mark of a call, for Spark: a plainer condition, or the call in Spark's words; null if nothing. */
+  public static Expression besideCall(Expression condition) {
+    if (!(condition instanceof And) || !isMark(((And) condition).right())) return null;
+    Expression call = ((And) condition).left();
+    boolean narrowed = call instanceof And && ((And) call).right() instanceof PythonUDF;
+    return narrowed ? ((And) call).left() : call instanceof PythonUDF ? null : call;
+  }
+
   /**
    * The mark of the call that a value is, where it is one of a function that is no condition; else the value. Spark moves what is
    * computed of a call into it (`if(mark, -call, NULL)`): that is no call.
@@ -120,8 +131,15 @@ public class SqlFunctions {
     return value instanceof PythonUDF || value instanceof AttributeReference && ((AttributeReference) value).name().startsWith("pythonUDF");
   }
 
+  /** Whether it is a constant that can be had: until it is optimized, a text of ours is a cast of its bytes. */
+  public static boolean isConstant(Expression e) {
+    if (!(e instanceof Cast) || !(e.dataType() instanceof StringType)) return e instanceof Literal;
+    Expression bytes = (Expression) e.children().head();
+    return bytes instanceof Literal && ((Literal) bytes).value() instanceof byte[];
+  }
+
   private static boolean hasMark(Expression expression, String mark) {
-    if (expression instanceof Literal && String.valueOf(((Literal) expression).value()).startsWith(mark)) return true;
+    if (isConstant(expression) && String.valueOf(expression.eval(null)).startsWith(mark)) return true;
     for (Expression child : ScalaLists.toJava(expression.children())) if (hasMark(child, mark)) return true;
     return false;
   }
