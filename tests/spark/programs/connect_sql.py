@@ -167,10 +167,6 @@ def interrupted(spark: SparkSession, statement: str, seconds: float) -> str:
     return told[0]
 
 
-def cut(spark: SparkSession, statement: str) -> str:
-    return interrupted(spark, statement, 3.0)
-
-
 def told_of_in_time(spark: SparkSession, _: str) -> list[str]:
     """What a table had become after its statement was told as cancelled, where that was not so when it was told."""
     table, late = "lake.served.cut", list[str]()

@@ -65,14 +65,6 @@ def test_a_statement_that_was_told_as_cancelled_changes_nothing_any_more(served,
     assert served.told("told_of_in_time") == []
 
 
-def test_a_table_that_was_being_made_by_a_statement_that_is_cancelled_leaves_nothing(served, statements):
-    before = set(served.lake.iterdir())
-    text = f"CREATE TABLE lake.served.made AS SELECT id, {SLEEP.format(20_000)} AS text FROM range(2)"
-
-    assert "CANCELED" in served.told("cut", text)
-    assert set(served.lake.iterdir()) == before
-
-
 def test_a_client_s_own_functions_and_files_work_beside_ours(served, statements, tmp_path):
     assert served.told("own_code", str(tmp_path)) == {"read": [["N471!"]], "updated": [["N12!"]]}
 

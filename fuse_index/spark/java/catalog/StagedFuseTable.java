@@ -17,15 +17,7 @@ public class StagedFuseTable extends CatalogFuseTable implements StagedTable {
 
   public void commitStagedChanges() { end(Protocol.COMMIT_STAGED); }
 
-  /** What a statement made is taken back where it was cancelled, too: a thread that stays interrupted could ask nothing. */
-  public void abortStagedChanges() {
-    boolean interrupted = Thread.interrupted();
-    try {
-      end(Protocol.ABORT_STAGED);
-    } finally {
-      if (interrupted) Thread.currentThread().interrupt();
-    }
-  }
+  public void abortStagedChanges() { end(Protocol.ABORT_STAGED); }
 
   private void end(String how) { client.ask(client.request(how, identifier).key("staged").text(number)); }
 }
