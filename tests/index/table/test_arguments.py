@@ -59,7 +59,7 @@ UNCHECKED = {
 def label(function):
     if function in METHODS:
         owner = "Catalog" if ".warehouse." in function.__module__ else "Table"
-        owner = "Explain" if function.__qualname__.startswith("Explain.") else owner
+        owner = "Explain" if ".accounts." in function.__module__ else owner
         return f"{owner}.{function.__name__}"
     return f"spark.{function.__name__}" if "spark" in function.__module__ else function.__name__
 
