@@ -251,7 +251,7 @@ def test_rows_that_arrive_during_a_build_are_kept(session: SparkSession, unbuilt
     work = plan_index_tasks(open_table(unbuilt), "by_s", processes=2)
     open_table(unbuilt).append(pa.table({"id": [1], "s": ["late"]}))
     results = run_as_tasks(session, lambda task: Sealed(run_build_task_in_worker(task)), work)
-    write._commit_index(Sealed(work[0]), results)
+    write._commit_index(Sealed(work[0]), results, begins=True)
 
     assert coverage(unbuilt) == (21, 21)
     assert open_table(unbuilt).scan().count() == 10_001
