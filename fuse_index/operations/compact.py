@@ -122,7 +122,7 @@ class CompactJob:
         return sorted([*groups, *((number,) for number in worn if number not in joined)])
 
     def _are_chosen(self, block_ids: Sequence[str]) -> MaskArray:
-        """Which blocks may be rewritten: bool, shape (blocks,)."""
+        """Blocks that may be rewritten: bool, shape (blocks,)."""
         chosen = self.chosen_ids
         return np.array([chosen is None or block_id in chosen for block_id in block_ids], np.bool_)
 

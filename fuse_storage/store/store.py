@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, urlsplit
@@ -82,7 +82,6 @@ _REMOTE_SCHEMES = {
     **{"az": "az", "azure": "az", "abfs": "abfs", "abfss": "abfss"},
 }
 """Schemes of remote stores, and what obstore calls them."""
-
 _defaults: dict[str, str] = {}
 
 
@@ -130,6 +129,7 @@ def _refuse_unknown(options: Mapping[str, str]) -> None:
             raise StorageError(describe_unknown_option(name))
 
 
+@lru_cache(maxsize=256)
 def _knows(place: str, option: str) -> bool:
     try:
         RemoteStore(place, {option: "true"})

@@ -87,7 +87,7 @@ def shapes_of(values):
 
 
 def boxes_of(values):
-    """Which rows are NULL, and the box of each (west, south, east, north), float32, shape (rows, 4)."""
+    """NULLs, and the box of each row (west, south, east, north), float32, shape (rows, 4)."""
     exact = shapely.bounds(shapes_of(values))
     exact[np.isnan(exact).any(axis=1)] = NOWHERE
     with np.errstate(over="ignore"):  # beyond the largest float is infinity

@@ -119,7 +119,10 @@ def _instant(seconds: Decimal) -> datetime | None:
     microseconds = int(seconds * 1_000_000)
     if not -(1 << 63) <= microseconds < 1 << 63:
         return None
-    return datetimes.EPOCH_UTC + timedelta(microseconds=microseconds)
+    try:
+        return datetimes.EPOCH_UTC + timedelta(microseconds=microseconds)
+    except OverflowError as beyond:
+        raise NotReproducible(f"an instant beyond those of Python: {beyond}") from None
 
 
 def _type_of(value: Any) -> pa.DataType:

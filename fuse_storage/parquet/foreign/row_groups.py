@@ -1,4 +1,4 @@
-"""Which row groups of a foreign file the zones of a block are in, where these are parts of row groups."""
+"""Row groups of a foreign file that hold zones of a block, where zones are parts of row groups."""
 
 from __future__ import annotations
 

@@ -134,3 +134,11 @@ def test_documents_of_an_index_tell_what_json_lacks() -> None:
     texts, beyond = columns.variant_documents(values)
     assert beyond.tolist() == [False, True, False, True, True, True, False, True]
     assert texts.to_pylist()[:3] == ['{"a":1}', '{"a":"2024-01-01"}', "1.5"]
+
+
+@pytest.mark.parametrize("seconds", ["9000000000000", "-900000000000.5"])
+def test_an_instant_that_python_cannot_hold_is_left_to_spark(seconds: str) -> None:
+    with pytest.raises(NotReproducible, match="beyond those of Python"):
+        variant_get(
+            columns.encode_texts(pa.array([seconds]), "v"), "$", pa.timestamp("us", "UTC"), False, Context("UTC")
+        )

@@ -124,7 +124,7 @@ def table_zones(table: fuse.Table) -> int:
 
 @pytest.mark.parametrize("damage", ["first rows", "lengths", "offsets", "noise"])
 def test_an_index_of_pages_that_lies_costs_time_and_no_row(tmp_path: Path, damage: str) -> None:
-    """Of each chunk in turn: what it says is believed only where the pages say the same."""
+    """Statistics of each chunk in turn are believed only where the pages say the same."""
     written = rows(60_000).select(["id", "key", "city"])
     file = io.BytesIO()
     pq.write_table(written, file, write_page_index=True, row_group_size=60_000, data_page_size=64 << 10)

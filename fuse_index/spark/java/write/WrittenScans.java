@@ -18,6 +18,7 @@ public class WrittenScans extends SparkStrategy {
       FuseWrite write = plan instanceof V2WriteCommand ? RowStatementRule.writeOf(plan) : null;
       if (write != null) write.planned(((V2WriteCommand) plan).query());
     } catch (Throwable failure) { // an account is no reason to fail
+      SafeRule.restoreInterrupt(failure);
       LOG.warn("Spark's EXPLAIN tells no blocks of a statement: " + failure);
     }
     return ScalaLists.<SparkPlan>of();
