@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 from fuse_storage.errors import InvalidArgument
@@ -101,7 +102,10 @@ def parse_size_text(text: str) -> int:
     """
     if (match := _SIZE.fullmatch(text.strip())) is None:
         raise ValueError("is no number of bytes: say 500MB, 100GB")
-    return int(float(match[1]) * _BYTES_PER_UNIT[match[2].upper()])
+    size = Decimal(match[1]) * _BYTES_PER_UNIT[match[2].upper()]
+    if size % 1:
+        raise ValueError("is no whole number of bytes: say 500MB, 100GB")
+    return int(size)
 
 
 def _parse_bytes(value: Any) -> int:

@@ -77,6 +77,7 @@ def test_maintain_off_leaves_nothing_to_do() -> None:
         ("maintain_window", "always", "'always' is no window of a day: say 22:00-05:00"),
         ("maintain_window", "05:00-05:00", "is no window of a day"),
         ("maintain_daily_bytes", "much", "'much' is no number of bytes: say 500MB, 100GB"),
+        ("maintain_daily_bytes", "10.5", "is no whole number of bytes"),
         ("maintain_daily_bytes", 0, "0 must be a whole number from 1 on"),
         ("maintain_target_depth", "deep", "'deep' must be a whole number from 1 on"),
         ("maintain_small_share", "x", "'x' must be a number from 0 to 1"),
