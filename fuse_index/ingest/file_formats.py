@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 
 from fuse_index.ingest.input_files import InputFile, InputFileError, InputFormat
 from fuse_index.ingest.json_documents import DocumentLines
+from fuse_index.ingest.lent_input import LentInput
 from fuse_storage import StorageError
 
 _BATCH_ROWS = 65_536
@@ -79,7 +79,7 @@ def open_input_file(file: InputFile, schema: pa.Schema) -> OpenFile:
             text = io.BufferedReader(DocumentLines(text), _BLOCK_BYTES)
             if not text.peek(1):  # an array of nothing
                 return OpenFile(pa.schema([]), iter(()), lambda: 0, raw.close)
-        source = _StoppableInput(text)
+        source = LentInput(text)
         try:
             reader = _open_json(source, types) if "json" in file.format else _open_csv(source, file, types)
         except BaseException:
@@ -94,31 +94,6 @@ def open_input_file(file: InputFile, schema: pa.Schema) -> OpenFile:
             raw.close()
 
         return OpenFile(reader.schema, iter(reader), lambda: _position(raw), close)
-
-
-class _StoppableInput(io.RawIOBase):
-    """A file of Python's that ends where its reader wants.
-
-    Arrow's threads read ahead, also while nobody wants more: a thread that is in Python's code when the interpreter
-    ends takes the process with it (SIGABRT).
-    """
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-        self._lock = Lock()
-        self._stopped = False
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        with self._lock:
-            return b"" if self._stopped else self._source.read(size)
-
-    def stop(self) -> None:
-        """Wait for who reads, and let nobody read more."""
-        with self._lock:
-            self._stopped = True
 
 
 def _open_parquet(raw: Any, file: InputFile) -> OpenFile:

@@ -37,6 +37,7 @@ def spark(home: Path) -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
+        .config("spark.fuse.index.deadline", "120s")  # machines that test stand still for longer than 15 s at times
         .config("spark.jars", ",".join(jars))
         .config(
             "spark.sql.extensions",

@@ -54,6 +54,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
+        .config("spark.fuse.index.deadline", "120s")  # machines that test stand still for longer than 15 s at times
         .config("spark.fuse.index.join.minScanBytes", "0")  # or no table of these tests would wait for keys
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))

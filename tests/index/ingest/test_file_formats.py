@@ -11,7 +11,7 @@ import pytest
 from fuse_index.ingest.file_formats import open_input_file
 from fuse_index.ingest.input_files import InputFile, InputFileError, InputFormat
 
-BLOCKS = 40
+BLOCKS = 400  # Arrow reads up to 33 ahead
 BLOCK = 4 << 20
 LINES = {
     InputFormat.csv: b"1," + b"x" * 1000 + b"\n",

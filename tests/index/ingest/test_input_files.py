@@ -269,6 +269,30 @@ for path in sys.argv[1:]:
 """
 
 
+READS_AND_ENDS = """
+import io, sys
+from fuse_index.ingest.lent_input import LentInput
+import pyarrow as pa
+import pyarrow.json
+import threading, time
+
+class Slow(io.BytesIO):
+    def read(self, size=-1):
+        if threading.current_thread() is not threading.main_thread() and self.tell():
+            time.sleep(0.2)
+        return super().read(size)
+
+reader = pa.json.open_json(LentInput(Slow(b'{"id": 1}\\n' * 100_000)), pa.json.ReadOptions(block_size=10_000))
+print(next(iter(reader)).num_rows > 100)
+"""
+
+
+def test_a_process_waits_for_threads_that_read_ahead():
+    """Which would end it by SIGABRT where they want the interpreter while it ends."""
+    told = subprocess.run([sys.executable, "-c", READS_AND_ENDS], capture_output=True, text=True)
+    assert (told.returncode, told.stdout, told.stderr) == (0, "True\n", "")
+
+
 def test_a_large_file_is_read_in_the_memory_of_a_few_batches(tmp_path):
     """In a process of its own, whose memory the system counts, and which ends as it should: Arrow's threads that still
     read ahead would end it by SIGABRT.

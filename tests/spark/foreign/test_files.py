@@ -48,7 +48,7 @@ def test_a_file_that_was_replaced_is_read(ways: Ways, folder: Path, kept: str) -
 
     for value in (NEW, a_of(3 * ROWS + 1)):
         told = ways.same(f"SELECT * FROM parquet.`{folder}` WHERE a = '{value}'")
-        assert [(use.files, use.left_out) for use in told] == [(FILES, FILES - 1)]
+        assert [(use.files, use.left_out) for use in told] == [(FILES, FILES - 1)], told
 
 
 def test_a_file_that_is_replaced_behind_a_listing_is_read(ways: Ways, folder: Path) -> None:
