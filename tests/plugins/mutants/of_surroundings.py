@@ -81,6 +81,13 @@ class EatsItsQuestion(ZoneValues):
         return SOME if found else NONE
 
 
+class FirstChunk(ZoneValues):
+    """Reads the first chunk of a column."""
+
+    def zone_values(self, column, zones, options):
+        return super().zone_values(pa.chunked_array([column.chunk(0)]), zones, options)
+
+
 class ReadsBuffers(RowValues):
     """Reads the buffer of a column from its beginning, wherever the column begins."""
 
@@ -211,6 +218,7 @@ MUTANTS = [
         (KeepsWhatItBuilt, "process", "row votes for unit"),
         (SharesItsScratch, "threads"),
         (EatsItsQuestion, "small"),
+        (FirstChunk, "small"),
         (ReadsBuffers, "table", "rows with the index"),
         (UnitsIn8Bits, "8 bits"),
         (ZonesIn8Bits, "8 bits"),
