@@ -35,7 +35,7 @@ _ASKED_FOR = ("summaries", "statistics", "payload", "packs", "row_counts", "zone
 _INTERRUPTIONS = 8
 """How often at most, by what is asked for."""
 _TIME_ZONES = ("UTC", "Asia/Kathmandu")
-"""Of sessions: the second is 5:45 hours ahead."""
+"""Time zones of sessions; the second is 5:45 hours ahead."""
 _CAST_VALUES = 4
 
 
@@ -159,7 +159,8 @@ def _cast_values(subject: KindUnderTest, term: Term, rows: pa.Table) -> list[Any
     except OpaqueError:
         return []
     known = found.unique().drop_null()
-    return known.take(pa.array(np.linspace(0, len(known) - 1, min(_CAST_VALUES, len(known))).astype(int))).to_pylist()
+    places = np.linspace(0, len(known) - 1, min(_CAST_VALUES, len(known))).astype(int)
+    return [*known.take(pa.array(places)).to_pylist()]
 
 
 def _swapped(call: Call) -> Iterator[Call]:
