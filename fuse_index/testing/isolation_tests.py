@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from fuse_index.errors import OpaqueError
+from fuse_index.expressions.evaluate import evaluate_term
 from fuse_index.indexes.ballot import Ballot
 from fuse_index.indexes.interface import IndexKind, Probe
 from fuse_index.predicate import Call, Cast, Column, Compare, Leaf, Literal, Term
@@ -29,6 +31,12 @@ _QUESTIONS = 12
 _OTHER_COLUMN = "another_column"
 _WAIT_SECONDS = 0.5
 """How long a vote waits for another at most: a kind may hold a lock."""
+_ASKED_FOR = ("summaries", "statistics", "payload", "packs", "row_counts", "zone_rows", "read_payloads")
+_INTERRUPTIONS = 8
+"""How often at most, by what is asked for."""
+_TIME_ZONES = ("UTC", "Asia/Kathmandu")
+"""Time zones of sessions; the second is 5:45 hours ahead."""
+_CAST_VALUES = 4
 
 
 class IsolationTests(VoteTests):
@@ -77,8 +85,10 @@ class IsolationTests(VoteTests):
             shelf = MemoryBatch.index_blocks(
                 subject, [[_with_another_column(zone) for zone in zones] for zones in blocks]
             )
-            for leaf in self._leaves_on_something_else(subject):
-                OracleCheck(subject, leaf).check_leaf(shelf)
+            for time_zone in _TIME_ZONES:
+                there = replace(subject, context=replace(subject.context, time_zone=time_zone))
+                for leaf in self._leaves_on_something_else(there, shelf.rows):
+                    OracleCheck(there, leaf).check_leaf(shelf)
 
     def test_payloads_of_each_version_that_is_read_are_understood(self) -> None:
         for shelf, trials in self.blocks_with_questions():
@@ -119,13 +129,13 @@ class IsolationTests(VoteTests):
         whole = list(self.questions(subject))
         return [*whole[:: max(1, len(whole) // _QUESTIONS)], *islice(self.about(shelf, _QUESTIONS), _QUESTIONS)]
 
-    def _leaves_on_something_else(self, subject: KindUnderTest) -> Iterator[Leaf]:
+    def _leaves_on_something_else(self, subject: KindUnderTest, rows: pa.Table) -> Iterator[Leaf]:
         """Leaves that name the columns of the inputs, but are on casts, on other columns, or on swapped arguments."""
         for given in subject.inputs:
             literals = self.literals(given.term)
             for term in _terms_around(given.term):
                 values = small_worlds.samples_of_type(term.type).literals
-                for value in values[:6]:
+                for value in (*values[:6], *_cast_values(subject, term, rows)):
                     yield Compare("=", term, Literal(value, term.type))
                     yield Compare("<", term, Literal(value, term.type))
             yield Compare("<", given.term, Column((_OTHER_COLUMN,), given.type))
@@ -136,9 +146,21 @@ class IsolationTests(VoteTests):
 
 
 def _terms_around(term: Term) -> Iterator[Term]:
-    for data_type in (pa.string(), pa.int8(), pa.bool_()):
+    days = (pa.date32(),) if pa.types.is_timestamp(term.type) else ()
+    for data_type in (pa.string(), pa.int8(), pa.bool_(), *days):
         if data_type != term.type and not pa.types.is_nested(term.type):
             yield Cast(term, data_type)
+
+
+def _cast_values(subject: KindUnderTest, term: Term, rows: pa.Table) -> list[Any]:
+    """Some values that the term has on these rows, where that can be said without Spark."""
+    try:
+        found = evaluate_term(term, rows, subject.context, subject.functions)
+    except OpaqueError:
+        return []
+    known = found.unique().drop_null()
+    places = np.linspace(0, len(known) - 1, min(_CAST_VALUES, len(known))).astype(int)
+    return [*known.take(pa.array(places)).to_pylist()]
 
 
 def _swapped(call: Call) -> Iterator[Call]:
@@ -169,20 +191,23 @@ def _state_of(kind: IndexKind) -> dict[str, Any]:
 
 
 class _InterruptedBatch:
-    """Units in whose midst another vote is made: on another thread, after what it is asked for first."""
+    """Units in whose midst another vote is made: on another thread, when they are asked for something."""
 
     def __init__(self, batch: MemoryBatch, meanwhile: Callable[[], Ballot]) -> None:
-        self._batch, self._meanwhile = batch, [meanwhile]
+        self._batch, self._meanwhile, self._left = batch, meanwhile, dict.fromkeys(_ASKED_FOR, _INTERRUPTIONS)
 
     def __len__(self) -> int:
         return len(self._batch)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._batch, name)
-        if self._meanwhile and name in ("summaries", "statistics", "payload", "packs", "row_counts", "zone_rows"):
-            other = Thread(target=partial(_ignoring_errors, self._meanwhile.pop()), daemon=True)
+        if self._left.get(name, 0):
+            self._left[name] -= 1
+            other = Thread(target=partial(_ignoring_errors, self._meanwhile), daemon=True)
             other.start()
             other.join(_WAIT_SECONDS)
+            if other.is_alive():  # the kind lets one vote in at a time
+                self._left.clear()
         return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import islice, product
 from time import perf_counter
 from typing import Any
@@ -22,6 +21,7 @@ from fuse_index.predicate import Column, Leaf, Term
 from fuse_index.testing.kind_tests import KindTests
 from fuse_index.testing.oracle_check import OracleCheck
 from fuse_index.testing.worlds import small_worlds, strategies
+from fuse_index.testing.worlds.corruptions import byte_corruptions
 from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch
 from fuse_storage import ColumnStatistics
 
@@ -32,6 +32,8 @@ MAX_EXAMPLES_PER_TYPE = 40
 LARGER_ZONES = ((700, 701, 702), (411, 1, 90, 3, 260))
 """Rows of the zones of larger blocks: of about equal ones, and of five that are not."""
 ROWS_BEYOND_16_BITS = 66_000
+BEYOND_8_BITS = 300
+"""Units that are asked about at once, and zones of one."""
 TIMED_UNITS = 1000
 
 
@@ -173,6 +175,14 @@ class VoteTests(KindTests):
             for trial in self.about(shelf, 4, shelf.rows.slice(shelf.rows.num_rows - 5)):
                 trial.check_leaf(shelf)
 
+    def test_no_vote_is_wrong_on_more_units_and_zones_than_8_bits_count(self) -> None:
+        for subject in self.few_subjects():
+            common, rare = self.many_rows(subject, 9, 1).drop_null().slice(0, 1), self.many_rows(subject, 3, 2)
+            many = MemoryBatch.index_blocks(subject, [[common], [rare]]).take([0] * (BEYOND_8_BITS - 1) + [1])
+            for shelf in (many, MemoryBatch.index_blocks(subject, [[common] * (BEYOND_8_BITS - 1) + [rare]])):
+                for trial in self.about(shelf, 4, rare):
+                    trial.check_leaf(shelf)
+
     def test_how_long_votes_take_is_told(self) -> None:
         """See it by ``pytest -rP -k how_long``: of each type, the slowest of a few questions."""
         for subject in self.few_subjects():
@@ -280,20 +290,3 @@ def check_random_examples(
         max_examples=MAX_EXAMPLES_PER_TYPE, deadline=None, suppress_health_check=list(HealthCheck), database=None
     )
     seed(crc32(subject.encode()))(quiet(given(worlds, st.data())(check)))()
-
-
-def byte_corruptions(length: int) -> Iterator[Callable[[bytes], bytes]]:
-    """Ways in which bytes go wrong."""
-    yield lambda data: data[: len(data) // 2]
-    yield lambda data: data[:-1]
-    yield lambda data: b""
-    yield lambda data: bytes(len(data))
-    for position in np.unique(np.linspace(0, max(length - 1, 0), 24).astype(int)).tolist():
-        yield partial(_flip_bit, position)
-
-
-def _flip_bit(position: int, data: bytes) -> bytes:
-    """The bytes with one bit flipped at ``position``; as they are if they are shorter."""
-    if position >= len(data):
-        return data
-    return data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1 :]

@@ -29,6 +29,9 @@ def test_kinds_of_installed_wheels_are_used_in_spark_sql(tmp_path):
         "st_intersects(shape, 'POLYGON ((3 12, 7 12, 7 14, 3 14, 3 12))')": [15, 1, 15, 4000],
         "st_intersects(shape, 'POINT (77 7)') OR id = 5": [1, 1, 1000, 4000],
         "NOT st_intersects(shape, 'POINT (3 12)')": [3998, 4, 4000, 4000],
+        "near < 1.5": [7, 4, 4000, 4000],
+        "NOT (near >= 1.5) AND id > 3150": [3, 1, 1000, 4000],
+        "near > 60 OR v IS NULL": [1, 4, 4000, 4000],
         "SELECT id FROM fuse.logs.docs ORDER BY near NULLS LAST LIMIT 3": [[3150, 3151, 3250], 1, "exact"],
         "SELECT id, near AS d FROM fuse.logs.docs WHERE v IS NOT NULL AND id <> 3150 ORDER BY d LIMIT 2": [
             [3151, 3250],

@@ -1,5 +1,7 @@
 """The nearest vectors: ``ORDER BY l2_distance(v, …) LIMIT 10``, exact, or by a graph where less than all will do.
 
+Those within a distance, too: ``l2_distance(v, …) < 3`` leaves out blocks by the balls around their vectors.
+
 The payload of a block is its vectors as they are, a row after the other, and behind them a graph of those that are
 whole. An exact ranking measures every vector. An approximate one walks through the graph, and measures what it found by
 the vectors, so that a score is the same by both. The summary has a ball around all vectors: no row is nearer than it.
@@ -12,8 +14,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from usearch.index import Index
 
-from fuse_index.plugin import Corrupt, Function, IndexKind, Probe, Reason, Refusal, Sidecar, hookimpl
-from fuse_index.predicate import Literal
+from fuse_index.plugin import (
+    ALL,
+    NONE,
+    SOME,
+    Ballot,
+    Conjunction,
+    Corrupt,
+    Function,
+    IndexKind,
+    Probe,
+    Reason,
+    Refusal,
+    Sidecar,
+    ValueSet,
+    hookimpl,
+)
+from fuse_index.predicate import Call, Literal
 
 NUMBERS = {pa.float32(): np.dtype(np.float32), pa.float64(): np.dtype(np.float64)}
 EFFORTS = {0.9: 128, 0.95: 256, 0.99: 768}
@@ -23,6 +40,8 @@ FEW_ROWS = 5000
 """Rows up to which each is measured: a graph would not be faster."""
 FEW_FOUND = 256
 """Rows that a walk found and whose vectors are read by themselves: so graphs alone need stay in memory."""
+LEAST, GREATEST = 1e-150, 1e150
+"""Distances whose squares are numbers that a double holds in full."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +62,14 @@ class Wanted:
     vector: tuple[float, ...]
     size: int
     effort: int = 0
+
+
+@dataclass(frozen=True)
+class Within:
+    """``distances`` from ``vector``: which ones are wanted."""
+
+    vector: tuple[float, ...]
+    distances: ValueSet
 
 
 class Vector(IndexKind):
@@ -68,11 +95,45 @@ class Vector(IndexKind):
         whole = np.flatnonzero(~np.isnan(vectors).any(axis=1))
         if not len(whole):
             return Sidecar({"vectors": 0, "graph": 0, "middle": b"", "radius": 0.0})
-        middle = vectors[whole].mean(axis=0, dtype=np.float64).astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # a ball that is not finite holds any vector
+            middle = vectors[whole].mean(axis=0, dtype=np.float64).astype(np.float32)
         radius = float(measure(vectors[whole], middle.astype(np.float64)).max())
         graph = graph_of(vectors, whole, options) if len(whole) > FEW_ROWS else b""
         summary = {"vectors": len(whole), "graph": len(graph), "middle": middle.tobytes(), "radius": radius}
         return Sidecar(summary, vectors.tobytes() + graph)
+
+    def compile(self, what, inputs, options, context):
+        if isinstance(what, Conjunction):
+            term, distances = what.domains[0]
+        else:
+            term, distances = getattr(what, "left", getattr(what, "term", None)), ValueSet.of(what)
+        match term:
+            case Call(self.searches, (one, other, *_)) if inputs[0].term in (one, other):
+                column, wanted = (one, other) if one == inputs[0].term else (other, one)
+                term = Call(self.searches, (column, constant(wanted)))
+            case _:
+                return Refusal(Reason.LEAF_UNSUPPORTED, "vector judges distances of its column from a constant vector")
+        found = self._compile(term, inputs, options, 0, 1.0)
+        if isinstance(found, Refusal):
+            return found
+        if distances is None or not np.isfinite(found.what.vector).all():
+            return Refusal(Reason.LEAF_UNSUPPORTED, "vector compares a distance from finite numbers with constants")
+        return Probe(Within(found.what.vector, distances))
+
+    def probe(self, probe, batch):
+        wanted, bits = probe.what, np.full(len(batch), SOME, np.uint8)
+        for unit, summary in enumerate(batch.summaries.to_pylist()):
+            if summary is not None:
+                met = []
+                if summary["vectors"]:
+                    met.append(ball(summary, np.array(wanted.vector)))
+                if summary["vectors"] < batch.row_counts[unit]:  # the others are NULL, or not whole
+                    met.append((np.nan, np.nan))
+                if all(wanted.distances.covers(*ends) for ends in met):
+                    bits[unit] = ALL
+                elif not any(wanted.distances.overlaps(*ends) for ends in met):
+                    bits[unit] = NONE
+        return Ballot(bits)
 
     def compile_ranking(self, what, inputs, options, context):
         return self._compile(what, inputs, options, 0, 1.0)
@@ -101,18 +162,8 @@ class Vector(IndexKind):
         return None
 
     def bound(self, probe, statistics, batch):
-        """No row is nearer than the ball; a thousandth of a thousandth for the rounding of its middle and radius."""
-        wanted, bounds = np.array(probe.what.vector), []
-        for summary in batch.summaries.to_pylist():
-            middle = np.frombuffer(summary["middle"], np.float32)
-            if summary["vectors"] == 0:
-                bounds.append(-np.inf)
-            elif len(middle) != len(wanted):
-                raise Corrupt(f"a middle of {len(middle)} numbers, for vectors of {len(wanted)}")
-            else:
-                away = float(measure(middle[None].astype(np.float64), wanted)[0])
-                bounds.append(-max(0.0, away - summary["radius"] - 1e-6 * (away + summary["radius"])))
-        return np.array(bounds)
+        wanted, summaries = np.array(probe.what.vector), batch.summaries.to_pylist()
+        return np.array([-ball(each, wanted)[0] if each["vectors"] else -np.inf for each in summaries])
 
     def top(self, probe, statistics, batch, unit, k, among):
         wanted, count = probe.what, int(batch.row_counts[unit])
@@ -140,6 +191,14 @@ class Vector(IndexKind):
         return np.where(np.isnan(distances), -np.inf, -distances)
 
 
+def constant(term):
+    """``array(1.0D, 2.0D)`` of a condition as the literal that a search has; another term as it is."""
+    match term:
+        case Call("array", terms) if all(isinstance(each, Literal) for each in terms):
+            return Literal([each.value for each in terms], term.type)
+    return term
+
+
 def matrix(values, dimensions, dtype):
     """The vectors of a column, shape (rows, dimensions); NaN in the place of one that is not whole."""
     values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
@@ -154,9 +213,21 @@ def measure(vectors, wanted):
     """The distance of each vector, float64; some rows at a time, so that they stay in the processor's cache."""
     found = np.empty(len(vectors))
     for start in range(0, len(vectors), ROWS_AT_ONCE):
-        apart = np.subtract(vectors[start : start + ROWS_AT_ONCE], wanted, dtype=np.float64)
-        found[start : start + len(apart)] = np.sqrt(np.square(apart, out=apart).sum(axis=1))
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity, and infinity less infinity
+            apart = np.subtract(vectors[start : start + ROWS_AT_ONCE], wanted, dtype=np.float64)
+            found[start : start + len(apart)] = np.sqrt(np.square(apart, out=apart).sum(axis=1))
     return found
+
+
+def ball(summary, wanted):
+    """How near and how far a whole vector of a block may be, by what is rounded and by what overflows, too."""
+    middle = np.frombuffer(summary["middle"], np.float32)
+    if len(middle) != len(wanted):
+        raise Corrupt(f"a middle of {len(middle)} numbers, for vectors of {len(wanted)}")
+    away = float(measure(middle[None].astype(np.float64), wanted)[0])
+    slack = 1e-6 * (away + summary["radius"]) + LEAST
+    least, greatest = away - summary["radius"] - slack, away + summary["radius"] + slack
+    return max(0.0, least), greatest if greatest < GREATEST else np.inf
 
 
 def read_vectors(payload, rows, wanted):

@@ -1,17 +1,20 @@
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from fuse_index_vector import FEW_ROWS, L2_DISTANCE, Vector, VectorOptions, l2_distance
+from hypothesis import strategies as st
 
 import fuse_index as fuse
 from fuse_index.plugin import Input
-from fuse_index.predicate import Call, Column, Literal
+from fuse_index.predicate import Call, Column, Compare, In, Literal
 from fuse_index.testing import FunctionTests, IndexTests
 
 VECTORS = pa.list_(pa.float32())
 COLUMN = Column(("v",), VECTORS)
+INF, NAN = float("inf"), float("nan")
 RANDOM = np.random.default_rng(0)
 CENTRES = RANDOM.normal(0, 10, (20, 16))
 
@@ -25,7 +28,7 @@ class TestDistance(FunctionTests):
     function = L2_DISTANCE
 
     def values(self, number):
-        vectors = ([0.0, 3.0], [4.0, 0.0], [1.0], [], [None, 1.0], [float("nan"), 1.0])
+        vectors = ([0.0, 3.0], [4.0, 0.0], [1.0], [], [None, 1.0], [NAN, 1.0])
         return (0.5, 1.0) if number == 2 else vectors
 
 
@@ -40,10 +43,25 @@ class TestVector(IndexTests):
     )
 
     def rows(self, column):
-        return ([0.0, 0.0], [3.0, 4.0], [-1.0, 2.5], [1e6, 1.0], [1.0], [], [None, 1.0], [float("nan"), 0.0])
+        return ([0.0, 0.0], [3.0, 4.0], [-1.0, 2.5], [1e6, 1.0], [1.0], [], [None, 1.0], [NAN, 0.0])
+
+    def drawn(self, column):
+        return st.lists(st.none() | st.floats(width=32), min_size=1, max_size=3) | st.sampled_from(self.rows(column))
+
+    def near(self, shelf, number, rows=None):
+        return self.literals(COLUMN)
+
+    def literals(self, term):
+        return ([0.0, 0.0], [3.0, 4.0], [1e6, 1.0])
 
     def leaves(self, given, literals):
-        return []
+        for point, radius, operator in product(literals, (-1.0, 0.0, 5.0, 7.5, 1e6, INF, NAN), ("<", "<=", "=", ">")):
+            wanted = Call("array", tuple(Literal(each, pa.float64()) for each in point), pa.list_(pa.float64()))
+            for arguments in ((COLUMN, wanted), (wanted, COLUMN)):
+                distance = Call("l2_distance", arguments, pa.float64())
+                yield Compare(operator, distance, Literal(radius, pa.float64()))
+            yield Compare("<>", distance, Literal(radius, pa.float64()))
+            yield In(distance, (Literal(5.0, pa.float64()), Literal(radius, pa.float64())))
 
     def scores(self, ranking, rows):
         distances = l2_distance(rows.column("v"), pa.scalar(ranking.arguments[1].value, VECTORS))
@@ -112,6 +130,45 @@ def test_rows_without_an_index_are_measured_and_none_is_built(vectors, monkeypat
 def test_what_is_no_vector_of_the_column_is_refused_with_a_sentence(docs, query, sentence):
     with pytest.raises(fuse.FuseIndexError, match=sentence):
         docs.search("v", query)
+
+
+@pytest.fixture(scope="module")
+def map_of_points():
+    """Blocks of 100 points that are near to each other, one of them NULL, one not whole, and one beyond all numbers."""
+    schema = pa.schema([("id", pa.int64()), ("v", pa.list_(pa.float64()))])
+    table = fuse.create_table("memory://points", schema, properties={"block_rows": 100, "zone_rows": 30})
+    table.create_index("by_place", "vector", ["v"], dimensions=2)
+    points = [[100.0 * (row // 100), row % 100 / 100] for row in range(1000)]
+    points[105], points[205:207], points[305] = None, [[200.0], [NAN, 1.0]], [INF, 1.0]
+    points[405], points[505], points[605] = [1e200, 1.0], [500.0, 1e160], [-1e-170, 0.0]
+    table.append(pa.table({"id": range(1000), "v": points}, schema=schema))
+    return table
+
+
+DISTANCE = "l2_distance(v, array(700.0D, 0.5D))"
+
+
+@pytest.mark.parametrize(
+    ("where", "rows", "blocks"),
+    [
+        (f"{DISTANCE} < 0.3", 59, 5),
+        (f"{DISTANCE} <= 100 AND id > 0", 102, 6),
+        (f"{DISTANCE} > 0.1 AND {DISTANCE} < 0.2", 19, 5),
+        (f"l2_distance(array(700.0D, 0.5D), v) < 0.3 OR {DISTANCE} IN (0.0, 100.0)", 61, 6),
+        (f"{DISTANCE} < -1", 0, 0),
+        (f"NOT ({DISTANCE} < 250)", 501, 7),
+        (f"{DISTANCE} > 1e149", 5, 5),
+        ("l2_distance(v, array(0.0D, 0.0D)) = 0", 2, 5),
+        ("l2_distance(v, array(0.0D, 1e155D)) > 1e154", 999, 10),
+        ("l2_distance(v, array(1.0D)) < 5", 0, 10),
+    ],
+)
+def test_a_distance_in_a_condition_leaves_out_blocks_by_their_balls(map_of_points, where, rows, blocks):
+    scan = map_of_points.scan(where, strict=True)
+
+    found = scan.to_arrow().column("id")
+    assert found.equals(map_of_points.scan(where, indexes=False).to_arrow().column("id"))
+    assert (len(found), scan.explanation.blocks.kept) == (rows, blocks)
 
 
 def test_the_distance_is_null_of_null_and_not_a_number_of_other_lengths():

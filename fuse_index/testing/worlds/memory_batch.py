@@ -281,7 +281,7 @@ def build_arguments(subject: KindUnderTest, zones: BlockZones) -> tuple[pa.Table
 
     The latter is int64, of shape (number of zones + 1,).
     """
-    rows = pa.concat_tables(zones).combine_chunks()
+    rows = pa.concat_tables(zones)  # in a chunk a zone, as a reader may give them
     offsets = np.append(0, np.cumsum([zone.num_rows for zone in zones])).astype(np.int64)
     if subject.condition is not None:
         rows = subject.wanted_rows(rows)

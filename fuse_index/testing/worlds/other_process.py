@@ -14,6 +14,8 @@ from functools import cache
 from typing import IO, Any, cast
 
 _SEED = "20260101"
+_TIME_ZONE = "XYZ-05:45"
+"""In the form that needs no list of time zones: the clock on its wall is ahead of most."""
 
 
 def build_elsewhere(kind: Any, blocks: list[tuple[Any, Any]], options: Any) -> Any:
@@ -31,7 +33,7 @@ def _worker() -> subprocess.Popen[bytes]:
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     worker = subprocess.Popen(
         [sys.executable, "-c", f"from {__name__} import answer_builds; answer_builds()"],
-        env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": _SEED},
+        env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": _SEED, "TZ": _TIME_ZONE},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -51,7 +53,8 @@ def answer_builds() -> None:
         try:
             kind, blocks, options = pickle.loads(question)
             made = kind()
-            done, answer = True, pickle.dumps(made.pack([made.build(rows, zones, options) for rows, zones in blocks]))
+            built = [made.build(rows, zones, options) for rows, zones in reversed(blocks)]  # any order is right
+            done, answer = True, pickle.dumps(made.pack(built[::-1]))
         except Exception as error:
             done, answer = False, f"{type(error).__name__}: {error}".encode()
         pickle.dump((done, answer), answers)

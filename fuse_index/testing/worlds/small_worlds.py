@@ -92,6 +92,7 @@ _TEXT_SAMPLES = Samples(
         "a",
         "a\x00",
         "aa",
+        "Z",
         "b",
         "～",
         "😀",

@@ -43,6 +43,7 @@ TESTS = {
     "damage": "test_a_damaged_payload_is_an_error_or_does_no_harm",
     "roll-up": "test_a_roll_up_is_sound",
     "16 bits": "test_no_vote_is_wrong_on_a_block_of_more_rows_than_16_bits_count",
+    "8 bits": "test_no_vote_is_wrong_on_more_units_and_zones_than_8_bits_count",
     "together": "test_questions_that_are_compiled_together_are_answered_apart",
     "threads": "test_votes_at_the_same_time_do_not_disturb_each_other",
     "process": "test_what_another_process_built_is_understood",

@@ -9,7 +9,16 @@ import pytest
 from fuse_index.plugin import Function
 from fuse_plugins.bloom import Bloom
 from fuse_plugins.min_max import MinMax
-from tests.plugins.mutants import of_built_ins, of_functions, of_promises, of_rankings, of_scores, of_texts, of_values
+from tests.plugins.mutants import (
+    of_built_ins,
+    of_functions,
+    of_promises,
+    of_rankings,
+    of_scores,
+    of_surroundings,
+    of_texts,
+    of_values,
+)
 from tests.plugins.mutants.sound import TESTS
 
 
@@ -17,7 +26,7 @@ def named(kind):
     return kind.name if isinstance(kind, Function) else kind.__name__
 
 
-MODULES = (of_built_ins, of_functions, of_values, of_promises, of_texts, of_rankings, of_scores)
+MODULES = (of_built_ins, of_functions, of_values, of_promises, of_texts, of_rankings, of_scores, of_surroundings)
 MUTANTS = [mutant for module in MODULES for mutant in module.MUTANTS]
 RIGHT = [pair for module in MODULES for pair in getattr(module, "RIGHT", ())]
 

@@ -29,6 +29,7 @@ SHAPES = [
     "NOT st_intersects(shape, 'POINT (3 12)')",
 ]
 NEAR = "l2_distance(v, array(50.2D, 31.1D))"
+NEARBY = [f"{NEAR} < 1.5", f"NOT ({NEAR} >= 1.5) AND id > 3150", f"{NEAR} > 60 OR v IS NULL"]
 ORDERS = [
     f"SELECT id FROM fuse.logs.docs ORDER BY {NEAR} NULLS LAST LIMIT 3",
     f"SELECT id, {NEAR} AS d FROM fuse.logs.docs WHERE v IS NOT NULL AND id <> 3150 ORDER BY d LIMIT 2",
@@ -73,10 +74,11 @@ def main(folder: str) -> None:
     shops = [(number, None if number == 777 else bytearray(each)) for number, each in enumerate(points)]
     spark.createDataFrame(shops, "id BIGINT, shape BINARY").coalesce(1).writeTo("fuse.logs.shops").append()
     told = {}
-    for where in (*CONDITIONS, *SHAPES):
-        found = spark.sql(f"SELECT id FROM fuse.logs.{'shops' if where in SHAPES else 'lines'} WHERE {where}")
+    tables = dict.fromkeys(CONDITIONS, "lines") | dict.fromkeys(SHAPES, "shops") | dict.fromkeys(NEARBY, "docs")
+    for where, table in tables.items():
+        found = spark.sql(f"SELECT id FROM fuse.logs.{table} WHERE {where}")
         explained = fuse_spark.explain(found).to_dict()
-        told[where] = [
+        told[where.replace(NEAR, "near")] = [
             found.count(),
             explained["blocks"]["kept"],
             explained["rows"]["kept"],
