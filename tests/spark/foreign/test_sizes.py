@@ -1,5 +1,7 @@
 """What votes leave of a source tells Spark which side of a join to broadcast; its keys then reach the other index."""
 
+from typing import Any
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -32,18 +34,26 @@ def test_a_side_that_votes_leave_little_of_is_broadcast(ways: Ways, sources: tup
             assert broadcasts(ways.spark.sql(query)) == 0
 
 
+@pytest.fixture(scope="module")
+def plain() -> dict[str, Any]:
+    """Answers without votes."""
+    return {}
+
+
 @pytest.mark.parametrize("adaptive", ["true", "false"])
-def test_joins_of_many_sizes(ways: Ways, sources: tuple[str, str], adaptive: str) -> None:
+def test_joins_of_many_sizes(ways: Ways, sources: tuple[str, str], plain: dict[str, Any], adaptive: str) -> None:
     left, right = sources
     some = f"(SELECT * FROM {left} WHERE a IN ('{X}', '{a_of(1501)}', NULL))"
     for threshold in ("-1", "12000", "24000", "10000000"):
         with conf(ways.spark, spark_sql_autoBroadcastJoinThreshold=threshold, spark_sql_adaptive_enabled=adaptive):
             for join in ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"):
                 columns = "count(*), sum(p.id)" + ("" if "SEMI" in join or "ANTI" in join else ", count(q.id)")
-                ways.same(f"SELECT {columns} FROM {right} p {join} {some} q ON p.id = q.id")
-                ways.same(f"SELECT {columns} FROM {some} p {join} {right} q ON p.id = q.id + 1")
-            ways.same(f"SELECT count(*) FROM {some} p JOIN {right} q USING (id) JOIN {left} r USING (id) WHERE r.n > 3")
-            ways.same(f"SELECT count(*) FROM {right} WHERE id IN (SELECT id FROM {left} WHERE a = '{MISSING}')")
+                ways.same(f"SELECT {columns} FROM {right} p {join} {some} q ON p.id = q.id", plain)
+                ways.same(f"SELECT {columns} FROM {some} p {join} {right} q ON p.id = q.id + 1", plain)
+            ways.same(
+                f"SELECT count(*) FROM {some} p JOIN {right} q USING (id) JOIN {left} r USING (id) WHERE r.n > 3", plain
+            )
+            ways.same(f"SELECT count(*) FROM {right} WHERE id IN (SELECT id FROM {left} WHERE a = '{MISSING}')", plain)
 
 
 def test_what_is_not_known_counts_as_it_is(ways: Ways, sources: tuple[str, str]) -> None:
