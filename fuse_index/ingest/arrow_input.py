@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from os import PathLike
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.types as is_
 
 from fuse_index.errors import InputError
 from fuse_index.expressions import types
 from fuse_index.expressions.variant.columns import encode_values, parse_variants, text_schema
+from fuse_index.ingest.python_values import REFUSALS, array_of_type, describe_refused
 from fuse_index.ingest.read_files import read_files
 from fuse_index.sql.ddl import parse_schema
 from fuse_storage import is_variant
@@ -57,6 +56,8 @@ def _record_batches(data: Any, known: pa.Schema) -> Iterator[pa.RecordBatch]:
             yield from _table_from_dicts(data, known).to_batches(max_chunksize=_BATCH_ROWS)
         case _ if type(data).__module__.startswith("pandas.") and hasattr(data, "columns"):
             yield from _table_from_pandas(data, known).to_batches(max_chunksize=_BATCH_ROWS)
+        case pa.Array() | pa.ChunkedArray() if not pa.types.is_struct(data.type):
+            raise _refusal(data, f" of {data.type}")
         case _ if hasattr(data, "__arrow_c_stream__"):
             yield from pa.RecordBatchReader.from_stream(data)
         case _ if hasattr(data, "__arrow_c_array__"):
@@ -141,12 +142,11 @@ def _column_array(values: Any, name: str, schema: pa.Schema, make: Callable[...,
             return values
         if data_type is not None and is_variant(data_type):
             return encode_values(_python_values(values, make), name)
-        if data_type is not None and _would_be_cut(values, data_type):
-            return _fit_whole(pa.array(values, from_pandas=make is not pa.array), data_type)
-        return make(values, type=data_type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError) as refusal:
+        return array_of_type(values, data_type, make)
+    except REFUSALS as refusal:
+        said = describe_refused(values, data_type, make) if data_type is not None else ""
         raise InputError(
-            f"column {name!r} holds values that are no {data_type or 'values of one type'}: {refusal}"
+            f"column {name!r} holds values that are no {data_type or 'values of one type'}: {said or refusal}"
         ) from refusal
 
 
@@ -155,36 +155,6 @@ def _python_values(values: Any, make: Callable[..., pa.Array]) -> list[Any]:
     if make is pa.array:
         return list(values)
     return [value if isinstance(value, dict | list) else pa.scalar(value, from_pandas=True).as_py() for value in values]
-
-
-def _fit_whole(values: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Values in another type, as long as nothing of them is lost. Raises ArrowInvalid."""
-    fitted = values.cast(data_type)
-    if not fitted.cast(values.type).equals(values):  # Arrow's cast of times to days loses the time in silence
-        raise pa.ArrowInvalid(f"some {values.type} have a time of day")
-    return fitted
-
-
-def _would_be_cut(values: Any, data_type: pa.DataType) -> bool:
-    """Whether Arrow would make Python values fit by cutting what is behind a point, or the time of a day."""
-    is_pandas = hasattr(values, "dtype")
-    if is_pandas and values.dtype != object:
-        return False
-    with suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # of several types: that is another question
-        return _cuts(pa.infer_type(list(values) if is_pandas else values, from_pandas=is_pandas), data_type)
-    return False
-
-
-def _cuts(found: pa.DataType, data_type: pa.DataType) -> bool:
-    """Whether values of the one type have parts that are lost in the other."""
-    if is_.is_struct(data_type) and is_.is_struct(found):
-        known = [part for part in found if data_type.get_field_index(part.name) >= 0]
-        return any(_cuts(part.type, data_type.field(part.name).type) for part in known)
-    if is_.is_list(data_type) and is_.is_list(found):
-        return _cuts(found.value_type, data_type.value_type)
-    if is_.is_date(data_type):
-        return bool(is_.is_timestamp(found))
-    return bool(is_.is_integer(data_type) and (is_.is_floating(found) or is_.is_decimal(found)))
 
 
 def resolve_arrow_schema(schema: Any) -> pa.Schema:

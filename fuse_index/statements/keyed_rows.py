@@ -246,6 +246,8 @@ class KeyedRows(RowStore):
     def _key_rows(self, keys: Any) -> pa.Table:
         """Keys, in whatever form they are given, as rows of the key's columns."""
         key = self.snapshot.key
+        if isinstance(keys, str) and not (set(keys) & set("/.*")):
+            raise InputError(f"keys={keys!r}: give a list of keys, [{keys!r}], or the path of a file that holds some")
         if _are_values(keys):
             if len(key) > 1:
                 raise InputError(f"the primary key is {list(key)}: give rows of these columns, such as a list of dicts")

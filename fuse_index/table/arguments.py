@@ -127,6 +127,7 @@ _ARGUMENT_TYPES: Mapping[str, ArgumentType] = {
         lambda value: isinstance(value, tuple) and len(value) == 3, "the three clauses"
     ),
     "Path": ArgumentType(lambda value: isinstance(value, PathLike), "a path"),
+    "PathLike[str]": ArgumentType(lambda value: isinstance(value, PathLike), "a path"),
     "ProgressCallback": ArgumentType(callable, "a function"),
     "MaintenanceCallback": ArgumentType(callable, "a function"),
     "ReclusterCallback": ArgumentType(callable, "a function"),

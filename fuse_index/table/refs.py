@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from os import PathLike, fspath
 from typing import Self
 
 import pyarrow as pa
@@ -91,7 +92,7 @@ class RefsMixin(TableHandle):
         self._move_to_snapshot()
         return made
 
-    def clone(self, url: str, options: Mapping[str, str] | None = None) -> Self:
+    def clone(self, url: str | PathLike[str], options: Mapping[str, str] | None = None) -> Self:
         """Make a new table of the snapshot that this handle reads, indexes included.
 
         Rows and index payloads are shared and stay where they are: a tag ``clone-…`` in this table keeps them from its
@@ -117,7 +118,7 @@ class RefsMixin(TableHandle):
             1
         """
         self._check_whole()
-        cloned = storage.clone_table(self.stored, storage.open_store(url, options))
+        cloned = storage.clone_table(self.stored, storage.open_store(fspath(url), options))
         self._move_to_snapshot()
         return replace(self, stored=cloned, pinned=False)
 

@@ -109,6 +109,7 @@ def drop_column(snapshot: Snapshot, path: str) -> Snapshot:
 def rename_column(snapshot: Snapshot, path: str, to: str) -> Snapshot:
     """Rename a column or field; ``to`` is a name, not a path. Raises SchemaError."""
     field, (above, _) = snapshot.schema.find(path, into_collections=True), _split_path(snapshot.schema, path)
+    check_names([replace(field, name=to, children=())])
 
     def edit(siblings: _Siblings) -> _Siblings:
         _raise_if_taken(to, [sibling for sibling in siblings if sibling.id != field.id], to)
@@ -213,10 +214,7 @@ def _with_children(field: Field, children: _Siblings) -> Field:
 
 
 def _raise_if_taken(name: str, siblings: Sequence[Field], path: str) -> None:
-    """Raise SchemaError if a sibling has this name, or one that differs from it only in case, which Spark passes over.
-
-    ``path`` is what the name is called in the message.
-    """
+    """Raise SchemaError if a sibling has this name but for case, which Spark passes over; ``path`` is said of it."""
     for sibling in siblings:
         if sibling.name.lower() == name.lower():
             there = (

@@ -65,7 +65,7 @@ def is_iso_time(text: str) -> bool:
 def require_time_zone(time: datetime, text: str) -> datetime:
     """Give the time back. Raises InvalidArgument, quoting ``text``, if it has no zone."""
     if time.tzinfo is None:
-        raise InvalidArgument(f"{text!r} has no time zone: add one, such as +00:00")
+        raise InvalidArgument(f"{text!r} has no time zone: add one, such as {time.isoformat()}+00:00")
     return time
 
 

@@ -157,6 +157,8 @@ class Schema:
         for depth, name in enumerate(path):
             matching = _matching(fields, name, case_sensitive)
             if len(matching) != 1:
+                if field is not None and not fields:
+                    raise SchemaError(_no_fields_problem(path, path[:depth], field.type))
                 raise SchemaError(_lookup_problem(".".join(path), name, path[:depth], fields, len(matching)))
             field = matching[0]
             can_enter = is_.is_struct(field.type) or (into_collections and not is_variant(field.type))
@@ -253,6 +255,12 @@ def _lookup_problem(path: str, name: str, above: Sequence[str], fields: Sequence
         return f"{path!r} is ambiguous: {where} has {[n for n in names if n.lower() == name.lower()]}"
     near = difflib.get_close_matches(name, names, 3) or names[:10]
     return f"no column {path!r}: {where} has " + (f"no {name!r}; did you mean {near}?" if near else "no fields")
+
+
+def _no_fields_problem(path: Sequence[str], above: Sequence[str], data_type: pa.DataType) -> str:
+    parts = {is_.is_list: ": elements are asked for as [0]", is_.is_map: f": values are asked for as [{path[-1]!r}]"}
+    how = next((said for test, said in parts.items() if test(data_type)), "")
+    return f"no column {'.'.join(path)!r}: {'.'.join(above)!r} is {data_type}, which has no fields{how}"
 
 
 def check_names(fields: Sequence[Field], where: str = "the table") -> None:

@@ -40,6 +40,29 @@ _UNKNOWN_OPTION = re.compile(r"Configuration key: '([^']*)' is not valid")
 _NO_ANSWER = re.compile(r"performing \w+ (https?://[^/ ?]+)\S* .*HTTP error: error sending request")
 
 
+REMOTE_SCHEMES = {
+    **{"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"},
+    **{"az": "az", "azure": "az", "abfs": "abfs", "abfss": "abfss"},
+}
+"""Schemes of remote stores, and what obstore calls them."""
+_ONE_SLASH = re.compile(r"(s3a?|gs|gcs|az|azure|abfss?|hdfs|dbfs|https?|memory):/(?!/)(.*)", re.DOTALL)
+"""A URL that would else be a folder of this name in the working directory."""
+
+
+def describe_malformed_url(url: str) -> str:
+    """Why no store can be at a URL, and what to write; empty if one can."""
+    if not url:
+        return "an empty URL names no table"
+    one_slash = _ONE_SLASH.match(url)
+    scheme, separator, rest = (one_slash[1], "/", one_slash[2]) if one_slash else url.partition("://")
+    if separator and scheme not in (*REMOTE_SCHEMES, "file", "memory"):
+        known = "://, ".join(REMOTE_SCHEMES)
+        return f"{url!r}: no store speaks {scheme!r}; use a folder, file://, memory://, {known}://"
+    if one_slash:
+        return f"{url!r} has one slash behind {scheme}: write {scheme}://{rest}"
+    return f"{url!r} names no bucket: write {scheme}://bucket/folder" if separator and not rest else ""
+
+
 def describe_refusal(url: str, key: str, refusal: BaseException) -> str:
     """The message of an error about ``key`` of the store at ``url``: what happened, and what to do about it.
 

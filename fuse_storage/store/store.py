@@ -22,7 +22,13 @@ from fuse_storage.store.client_options import client_options, is_client_option
 from fuse_storage.store.local import LocalStore
 from fuse_storage.store.memory import MemoryStore
 from fuse_storage.store.ranges import MAX_FILE_BYTES, ByteRange, ObjectMeta, coalesce_ranges, slice_ranges, validate_key
-from fuse_storage.store.refusals import describe_refusal, describe_unknown_option, retry_cut_answers
+from fuse_storage.store.refusals import (
+    REMOTE_SCHEMES,
+    describe_malformed_url,
+    describe_refusal,
+    describe_unknown_option,
+    retry_cut_answers,
+)
 
 _T = TypeVar("_T")
 
@@ -77,11 +83,6 @@ class Store(Protocol):
         ...
 
 
-_REMOTE_SCHEMES = {
-    **{"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"},
-    **{"az": "az", "azure": "az", "abfs": "abfs", "abfss": "abfss"},
-}
-"""Schemes of remote stores, and what obstore calls them."""
 _defaults: dict[str, str] = {}
 
 
@@ -105,8 +106,8 @@ def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Sto
     and for options that no store has.
     """
     text = str(url)
-    if not text:
-        raise StorageError("an empty URL names no table")
+    if said := describe_malformed_url(text):
+        raise StorageError(said)
     place, path = parse_url(text)
     scheme = place.partition("://")[0]
     if scheme in ("file", "memory"):
@@ -115,11 +116,7 @@ def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Sto
         return LocalStore(path, options)
     if scheme == "memory":
         return MemoryStore(path.strip("/"), options)
-    if scheme in _REMOTE_SCHEMES:
-        return RemoteStore(f"{place}{path.rstrip('/')}", {**_defaults, **(options or {})})
-    raise StorageError(
-        f"{text!r}: no store speaks {scheme!r}; use a folder, file://, memory://, {'://, '.join(_REMOTE_SCHEMES)}://"
-    )
+    return RemoteStore(f"{place}{path.rstrip('/')}", {**_defaults, **(options or {})})
 
 
 def _refuse_unknown(options: Mapping[str, str]) -> None:
@@ -152,7 +149,7 @@ def parse_url(url: str) -> tuple[str, str]:
     if scheme == "memory":
         return "memory://", f"/{rest}"
     bucket, slash, path = rest.partition("/")
-    return f"{_REMOTE_SCHEMES.get(scheme, scheme)}://{bucket}", slash + path
+    return f"{REMOTE_SCHEMES.get(scheme, scheme)}://{bucket}", slash + path
 
 
 SHARED_PLACES_OPTION = "shared_places"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import warnings
 from collections.abc import Iterator
 from itertools import count, pairwise
@@ -94,6 +95,17 @@ def test_python_says_what_is_wrong_and_what_to_do(typed: str, kind: str, sentenc
 
     assert sentence in str(raised.value)
     assert type(raised.value).__name__ == kind
+
+
+@pytest.mark.parametrize(("package", "kind"), [("deltalake", "delta"), ("pyiceberg", "iceberg")])
+def test_a_package_that_is_missing_is_named_with_what_installs_it(
+    package: str, kind: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [package, *(name for name in sys.modules if name.startswith(f"{package}."))]:
+        monkeypatch.setitem(sys.modules, name, None)
+
+    with pytest.raises(fuse.InputError, match=f": pip install {package}$"):
+        fuse.attach(place / "empty", "memory://attached", kind)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,11 @@ _ANSI = frozenset({"ansi"})
 def _element_type(name: str, term: Term) -> pa.DataType:
     """The type of an array's elements. Raises UnsupportedExpression, also for what is no array."""
     if not is_.is_list(term.type) or is_.is_nested(term.type.value_type):
-        raise UnsupportedExpression(f"{name}() of {spark_type_name(term.type)}")
+        what = "an element [ ]" if name == "[]" else f"{name}()"
+        if not is_.is_nested(term.type):
+            takes = "an array or a map" if name in ("[]", "element_at", "try_element_at") else "an array"
+            raise UnsupportedExpression(f"{what} is of {takes}, and this is {spark_type_name(term.type)}")
+        raise UnsupportedExpression(f"{what} of {spark_type_name(term.type)}")
     return term.type.value_type
 
 

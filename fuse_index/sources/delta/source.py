@@ -101,7 +101,7 @@ class DeltaSource:
             from deltalake import DeltaTable
             from deltalake.exceptions import DeltaError, TableNotFoundError
         except ImportError as missing:
-            raise InputError(f"a Delta table is read through the package deltalake: {missing}") from missing
+            raise InputError("a Delta table is read through the package deltalake: pip install deltalake") from missing
         options = {name: value for name, value in self.options.items() if name != SHARED_PLACES_OPTION}
         if any(value.startswith("http://") for name, value in options.items() if name.lower().endswith("endpoint")):
             options.setdefault("allow_http", "true")  # as stores do; deltalake wants to be told

@@ -106,7 +106,7 @@ class IcebergSource:
         try:
             from pyiceberg.catalog import load_catalog
         except ImportError as missing:
-            raise InputError(f"an Iceberg table is read through the package pyiceberg: {missing}") from missing
+            raise InputError("an Iceberg table is read through PyIceberg: pip install pyiceberg") from missing
         properties = {
             _OPTIONS[name]: value
             for key, value in self.options.items()

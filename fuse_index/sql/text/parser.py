@@ -6,6 +6,7 @@ is none, a comparison that Spark refuses, and bad syntax raise WhereError, which
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from sqlglot import exp
 
 from fuse_index.aggregates.state import Aggregate, Aggregation
 from fuse_index.errors import WhereError
+from fuse_index.expressions import types
 from fuse_index.expressions.depth import check_condition_depth
 from fuse_index.expressions.errors import AnalysisError, NotReproducible, UnsupportedAggregate, UnsupportedExpression
 from fuse_index.predicate import (
@@ -35,12 +37,13 @@ from fuse_index.sql.text.dialect import SPARK_CONDITIONS
 from fuse_index.sql.text.parser_conditions import SqlConditionReader
 from fuse_index.sql.text.parser_terms import SqlNode, has_unknown_parts
 from fuse_index.sql.tokenizer import TokenizedSql
-from fuse_storage import Schema
+from fuse_storage import SPARK_TYPES_BY_NAME, Schema
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
 
 _TRUE = Literal(True, pa.bool_())
+_TYPE_WORDS = (*SPARK_TYPES_BY_NAME, "decimal", "struct", "array", "map", "interval")
 _SPARK_ONLY_CLAUSES = {"OVER": "windows", "FILTER": "aggregates with a FILTER", "SELECT": "subqueries"}
 _SPARK_ONLY_CLAUSE = re.compile(rf"\b({'|'.join(_SPARK_ONLY_CLAUSES)})\b", re.IGNORECASE)
 
@@ -50,7 +53,17 @@ _OTHERS_SIGNS = {"&&": "AND", "~": "RLIKE", " contains ": "contains(column, 'tex
 _CLAUSE_AFTER = re.compile(r"\b(LIMIT|ORDER|GROUP|HAVING)\s+(?:BY\b|\d)", re.IGNORECASE)
 _NESTING = re.compile(r"'[^']*'|`[^`]*`|\bNOT\b|\w+|[!~(\[)\]-]", re.IGNORECASE)
 _OPENING = ("(", "[", "CASE")
-_OPENING_OF: Mapping[str, Sequence[str]] = {")": "([", "]": "([", "END": ("CASE",)}
+_OPENING_OF: Mapping[str, Sequence[str]] = {")": ("(", "["), "]": ("(", "["), "END": ("CASE",)}
+_SPAN = re.compile(r"([\d.]+|'[^']*')\s+(day|hour|minute|second|week|month|quarter|year)s?\b", re.IGNORECASE)
+_HALF_WRITTEN = {
+    re.compile(pattern, re.IGNORECASE | re.DOTALL): said
+    for pattern, said in {
+        r"\bBETWEEN\b(?!.*\bAND\b)": "BETWEEN takes two values, as in n BETWEEN 1 AND 9",
+        r"\bCASE\b(?!.*\bEND\b)": "CASE is written CASE WHEN n = 1 THEN 'one' ELSE 'other' END",
+        r"\bCAST\s*\((?!.*\bAS\b)": "a cast is written CAST(n AS BIGINT)",
+    }.items()
+}
+_TYPE_WRITTEN = re.compile(r"(?:\bAS|::)\s*(\w+)", re.IGNORECASE)
 
 
 def _text_depth(text: str) -> int:
@@ -68,6 +81,28 @@ def _text_depth(text: str) -> int:
             opened.pop()
         deepest = max(deepest, levels[-1] + run)
     return deepest
+
+
+def _unmatched(text: str) -> str:
+    """Which parenthesis or bracket has no other half, in a sentence; empty if all have."""
+    opened: list[str] = []
+    for match in re.finditer(r"'[^']*'|`[^`]*`|[(\[)\]]", text):
+        if match[0] in _OPENING:
+            opened.append(match[0])
+        elif match[0] in _OPENING_OF:
+            if not opened:
+                return f"this {match[0]} closes nothing"
+            opened.pop()
+    return f"a {opened[-1]} is never closed" if opened else ""
+
+
+def _unknown_type(text: str) -> str:
+    """The type that a cast names and Spark lacks, in a sentence that has a near one; empty if there is none."""
+    for named in _TYPE_WRITTEN.findall(text):
+        if named.lower() not in _TYPE_WORDS and types.type_from_spark_name(named) is None:
+            near = difflib.get_close_matches(named.lower(), _TYPE_WORDS, 1)
+            return f"there is no type {named.upper()}{f'; did you mean {near[0].upper()}?' if near else ''}"
+    return ""
 
 
 class SqlReader(SqlConditionReader):
@@ -140,9 +175,10 @@ class SqlReader(SqlConditionReader):
         above = sum(len(line) + 1 for line in lines[: (place.get("line") or 1) - 1])
         end = above + (place.get("col") or len(lines[0]))
         start, stop = self.tokens.original_span(end - len(place.get("highlight") or " "))
-        return self.tokens.error(
-            f"cannot be read near {self.tokens.original[start:stop]!r}{self._beyond()}", start, stop
-        )
+        near, hint = self.tokens.original[start:stop], self._beyond()
+        if not hint and not self.tokens.original[stop:].strip():
+            hint = ": something is missing behind it"
+        return self.tokens.error(f"cannot be read near {near!r}{hint}", start, stop)
 
     def _beyond(self) -> str:
         """What the text may be about that no expression here is."""
@@ -152,11 +188,21 @@ class SqlReader(SqlConditionReader):
             return f": {_SPARK_ONLY_CLAUSES[found[1].upper()]} are known to Spark alone"
         if clause := _CLAUSE_AFTER.search(self.tokens.safe):
             return f": a condition ends before {clause[1].upper()}, which is said beside it"
+        if hint := _unmatched(self.tokens.safe):
+            return f": {hint}"
+        if (unit := _SPAN.search(self.tokens.original)) and "INTERVAL" not in self.tokens.safe.upper():
+            return f": a span of time is written INTERVAL {unit[0].upper()}"
+        for pattern, said in _HALF_WRITTEN.items():
+            if pattern.search(self.tokens.safe):
+                return f": {said}"
+        if hint := _unknown_type(self.tokens.safe):
+            return f": {hint}"
         return next((f": write {ours}" for sign, ours in _OTHERS_SIGNS.items() if sign in self.tokens.safe), "")
 
     def predicate(self, node: SqlNode) -> Predicate:
         if has_unknown_parts(node):
-            return self._opaque(node, Reason.LEAF_UNSUPPORTED)
+            bare = isinstance(node, exp.In) and node.args.get("field") is not None
+            return self._opaque(node, Reason.LEAF_UNSUPPORTED, "IN takes a list: write IN (1, 2)" if bare else "")
         match node:
             case exp.Paren():
                 return self.predicate(node.this)

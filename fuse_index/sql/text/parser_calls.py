@@ -80,8 +80,8 @@ class SqlCallReader(SqlTermReader):
         if (special := self._special(name, arguments)) is not None:
             return special
         found = FUNCTION_SYNONYMS.get(name, name)
-        if found in SCALAR_FUNCTIONS and len(arguments) == 1:
-            return self._scalar(found, self.term(arguments[0]))
+        if found in SCALAR_FUNCTIONS:
+            return self._scalar(found, self.term(*self._counted(name, arguments, 1)))
         if (listed := LIBRARY.get(OTHER_NAMES.get(name, name))) is not None and name not in UNNAMED:
             return listed.build([self.folded(argument) for argument in arguments], self.context)
         near = near_names(name, (*self.functions, *_CONDITIONALS, *FUNCTION_SYNONYMS, *SCALAR_FUNCTIONS, *_PREDICATES))

@@ -98,14 +98,14 @@ class SqlConditionReader(SqlValueReader):
             term = self.term(node.this)
             if term.type == pa.bool_():
                 return Compare("<=>", term, Literal(bool(node.expression.this), pa.bool_()))
-        raise UnsupportedExpression("IS with anything but NULL, TRUE or FALSE")
+        raise UnsupportedExpression("IS takes NULL, TRUE or FALSE: compare other values by =")
 
     # --- lists ----------------------------------------------------------------------------------------------------
 
     def _in(self, node: exp.In) -> Predicate:
         values = self._listed(node.expressions) or [self.folded(value) for value in node.expressions]
         if not values:
-            raise UnsupportedExpression("IN with anything but values")
+            raise UnsupportedExpression("IN takes a list: write IN (1, 2)")
         term = self.term(node.this)
         if is_compound(term.type) and not is_variant(term.type):
             raise UnsupportedExpression(f"comparing values of type {spark_type_name(term.type)}")
