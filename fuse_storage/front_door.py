@@ -44,6 +44,23 @@ def lazy_names(
     return load, names
 
 
+def missing_names(others: Mapping[str, str]) -> Callable[[Any, str], Any]:
+    """The ``__getattr__`` of a class that says what to do for names which other libraries have; ``others``: by name.
+
+    >>> class Rows:
+    ...     __getattr__ = missing_names({"collect": "say to_arrow()"})
+    >>> Rows().collect
+    Traceback (most recent call last):
+    AttributeError: 'Rows' object has no attribute 'collect': say to_arrow()
+    """
+
+    def refuse(self: Any, name: str) -> Any:
+        meant = f": {others[name]}" if name in others else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=self)
+
+    return refuse
+
+
 def _imported_names(package: str) -> dict[str, str]:
     """The modules that names of a package, be it in a zip file, are to be imported from, by name."""
     get_source = getattr(sys.modules[package].__loader__, "get_source", None)

@@ -139,12 +139,23 @@ class Host:
             return f"no index kind {name!r}: {reasons[0]}"
         near = difflib.get_close_matches(name, self.kinds, 3)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "install the plugin that brings it"
+        hint = _OTHERS_KINDS.get(name.lower(), hint)
         if distribution is not None:
             hint = f"install {distribution}, which it was made with"
         return (
             f"no index kind {name!r}: {'; '.join([hint, *unloaded])}; installed are "
             f"{', '.join(sorted(self.kinds)) or 'none'}"
         )
+
+
+_RANGES = "ranges and order need no index, as every column has min_max; for equality say bloom"
+_OTHERS_KINDS: Mapping[str, str] = {
+    **dict.fromkeys(("btree", "b-tree", "b_tree", "sorted", "range", "clustered", "zonemap", "brin"), _RANGES),
+    **dict.fromkeys(("hash", "bitmap", "set", "token", "secondary", "bloom_filter", "bloomfilter"), "say bloom"),
+    **dict.fromkeys(("inverted", "fulltext", "text", "gin", "fts", "ngram", "tantivy"), "say full_text"),
+    **dict.fromkeys(("json", "variant"), "say json_path"),
+}
+"""Kinds of other databases, and what is taken in their place."""
 
 
 def _unpickle_registry(plugins: Sequence[Plugin], writes: Mapping[tuple[str, str], int]) -> Host:

@@ -17,7 +17,8 @@ from fuse_index.pruning.explanation import Explanation
 from fuse_index.pruning.planner import ScanPlan
 from fuse_index.query.late_columns import PlanReader
 from fuse_index.query.polars_source import duckdb_relation, import_polars, lazy_frame
-from fuse_storage import ScanUnits, Shown
+from fuse_index.query.scan_names import ScanNames
+from fuse_storage import ScanUnits
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Scan(Shown):
+class Scan(ScanNames):
     """Rows of one snapshot that match a predicate.
 
     ``columns`` are top-level logical names, in the order of the answer; ``limit`` stops the reading as soon as so many

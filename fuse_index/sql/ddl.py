@@ -53,9 +53,14 @@ _CLAUSES = {
     "AUTO_INCREMENT": "compute the values before they are written",
     "AUTOINCREMENT": "compute the values before they are written",
     "IDENTITY": "compute the values before they are written",
+    **dict.fromkeys(("WITH", "WITHOUT"), "TIMESTAMP is an instant, and TIMESTAMP_NTZ a time without a zone"),
     "COLLATE": "texts are compared by their bytes",
 }
 """Clauses that other databases have behind a column's type, and what there is here in their place."""
+
+
+_NESTED = {"<": "ARRAY<STRING>, MAP<STRING, INT> or STRUCT<x: INT>", ",": "MAP<STRING, INT>"}
+"""How types are written that have others in them, by the sign that is missing."""
 
 
 @dataclass
@@ -78,7 +83,8 @@ class _Reader:
 
     def expect(self, wanted: str) -> None:
         if self.word.upper() != wanted:
-            raise self.error(f"expected {wanted!r}" if wanted else "expected a comma or the end")
+            nested = f", as in {_NESTED[wanted]}" if wanted in _NESTED else ""
+            raise self.error(f"expected {wanted!r}{nested}" if wanted else "expected a comma or the end")
         self.at += 1
 
     def skip(self, wanted: str) -> bool:
@@ -99,7 +105,8 @@ class _Reader:
 
     def field(self, colon: bool) -> pa.Field:
         if not re.fullmatch(r"`.+`|\w+", self.word, re.DOTALL):
-            raise self.error("expected the name of a column")
+            extra = {"": ": leave out the last comma", "(": ": leave out the parentheses around all"}
+            raise self.error(f"expected the name of a column{extra.get(self.word, '')}")
         self.refuse_clause(constraint=True)
         name = self.take()
         name = name[1:-1].replace("``", "`") if name[0] == "`" else name
@@ -170,5 +177,6 @@ class _Reader:
                 hint = f": take {taken}"
             elif self.ddl.lstrip()[:7].upper() == "CREATE ":
                 hint = ": give the columns alone, such as 'id BIGINT, name STRING'"
-            raise self.error(f"no column can have the type {name!r}{hint}" if name else "expected a type")
+            is_name = name[:1].isalnum() or name[:1] == "_"
+            raise self.error(f"no column can have the type {name!r}{hint}" if is_name else "expected a type")
         return data_type

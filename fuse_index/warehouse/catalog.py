@@ -18,7 +18,7 @@ from fuse_index.warehouse.handle import SOURCE_INDEXES
 from fuse_index.warehouse.namespaces import NamespacesMixin
 from fuse_index.warehouse.source_indexes import SourceIndexesMixin
 from fuse_index.warehouse.upkeep import UpkeepMixin
-from fuse_storage import CatalogTable, StorageError, show_card, show_line, value_grid
+from fuse_storage import CatalogTable, StorageError, missing_names, show_card, show_line, value_grid
 
 
 @check_arguments
@@ -74,6 +74,14 @@ class Catalog(CreationMixin, NamespacesMixin, SourceIndexesMixin, DroppedMixin, 
             if isinstance(warehouse, str | PathLike):
                 raise InputError(f"a warehouse is opened by catalog({str(warehouse)!r})")
             return super().__new__(cls)
+
+        __getattr__ = missing_names(
+            dict.fromkeys(("tables", "list", "ls", "show_tables"), "say catalog.list_tables(namespace)")
+            | dict.fromkeys(("table", "get_table", "open_table", "get", "read"), "say catalog.load_table(name)")
+            | dict.fromkeys(("namespaces", "schemas", "databases"), "say catalog.list_namespaces()")
+            | dict.fromkeys(("create_schema", "create_database"), "say catalog.create_namespace(name)")
+            | {"set_properties": "say catalog.update_table_properties(name, updates)"}
+        )
 
     def __repr__(self) -> str:
         return show_line("Catalog", {}, self.url)

@@ -110,6 +110,9 @@ class CatalogState:
         if self.dropped_as(identifier):
             raise NotFound(f"there is no table {name!r}: it was dropped; undrop it, or create it anew")
         names = [table.identifier[-1] for table in self.tables_in(identifier[:-1])]
+        if fold_identifier(identifier) in self.namespaces:
+            inside = sorted(join_identifier(table.identifier) for table in self.tables_in(identifier))[:10]
+            raise NotFound(f"there is no table {name!r}, which is a namespace: it has {inside or 'no tables'}")
         elsewhere = [join_identifier(each.identifier) for each in self.tables.values() if _ends_alike(each, identifier)]
         hint = f"; did you mean {sorted(elsewhere)}?" if elsewhere else did_you_mean(identifier[-1], names)
         raise NotFound(f"there is no table {name!r}{hint}")

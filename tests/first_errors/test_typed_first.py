@@ -79,7 +79,7 @@ class Names(SimpleNamespace):
 
 
 def test_the_tables_are_long_enough() -> None:
-    assert len(PYTHON) + len(SHELL) >= 300
+    assert len(PYTHON) + len(SHELL) >= 800
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,14 @@ class LazyGroup(TyperGroup):
             reword_usage(refused)
             raise
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what is typed before the command."""
+        try:
+            return list(super().parse_args(ctx, args))
+        except USAGE_ERROR as refused:
+            reword_usage(refused)
+            raise
+
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands, by task."""
         return list(self.commands)

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fuse_storage as storage
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.definition import load_definitions
 from fuse_index.table.inspection.describe_indexes import describe_indexes
-from fuse_storage import Shown, StorageError, show_line, value_grid
+from fuse_storage import Shown, StorageError, missing_names, show_line, value_grid
 
 MAX_BLOCKS_LOOKED_AT, MAX_COMMITS = 1_000, 5
 """Bounds: above so many blocks coverage and sizes of indexes are not looked up, and so many commits are shown."""
 
 
+_OTHERS_NAMES: Mapping[str, str] = (
+    dict.fromkeys(("optimize", "bin_pack"), "say table.maintenance.compact()")
+    | dict.fromkeys(("expire", "expire_snapshots", "clean", "gc"), "say table.maintenance.vacuum()")
+    | dict.fromkeys(("zorder", "cluster"), "say table.cluster_by(columns), and table.maintenance.recluster()")
+    | dict.fromkeys(("analyze", "refresh_statistics"), "every write keeps statistics: there is nothing to do")
+    | dict.fromkeys(("reindex", "build_index"), "say table.maintenance.rebuild_index(name)")
+    | dict.fromkeys(("tags", "branches"), "say table.inspect.refs()")
+    | {"history": "say table.history()", "schema": "say table.schema", "stats": "say table.inspect.statistics()"}
+)
+
+
 class TablePart(Shown):
     """A part of a table by a name of its own, which shows what it can do."""
+
+    if not TYPE_CHECKING:  # so that mypy knows what is not there
+        __getattr__ = missing_names(_OTHERS_NAMES)
 
     def __init__(self, table: TableHandle) -> None:
         self._table = table

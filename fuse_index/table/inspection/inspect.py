@@ -22,7 +22,7 @@ from fuse_index.table.inspection.upkeep import InspectUpkeep
 class Inspect(InspectUpkeep):
     """Views of a table's metadata: ``table.inspect``. No row is read, and nothing is written.
 
-    All views are of the snapshot that the table reads. The same views are ``fuse-index inspect`` on the command line,
+    All views are of the snapshot that the table reads. The same views are ``fuse-index show`` on the command line,
     and tables of Spark's catalogue, such as ``db.t.blocks``.
     """
 
