@@ -32,10 +32,9 @@ if TYPE_CHECKING:
 class Scan(ScanNames):
     """Rows of one snapshot that match a predicate.
 
-    ``columns`` are top-level logical names, in the order of the answer; ``limit`` stops the reading as soon as so many
-    rows are found. Nothing is read before a method is called, and each call reads anew. What takes a stream of Arrow's
-    takes a scan. ``planner``: makes the plan for a further condition; None where no index is asked for one. ``strict``:
-    whether a cast on which Spark raises is an OpaqueError; else it has no value. ``texts``: VARIANT is JSON text.
+    ``columns``: top-level names, in this order. ``limit``: rows at most. Nothing is read before a method is called, and
+    each reads anew. What takes a stream of Arrow's takes a scan. ``planner`` plans a further condition; None where no
+    index is asked. ``strict``: a cast on which Spark raises is an OpaqueError. ``texts``: VARIANT is JSON text.
     """
 
     plan: ScanPlan[ScanUnits]

@@ -9,8 +9,6 @@ from typing import Any
 
 import typer
 
-from fuse_index.cli.front.others_words import OTHERS_COMMANDS, OTHERS_OPTIONS
-
 USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 _EXAMPLES = {
@@ -28,6 +26,8 @@ _NO_COMMAND = re.compile(r"No such command '([^']*)'\..*", re.DOTALL)
 
 def reword_usage(error: Any) -> None:
     """Say what to type in place of what no command takes, and nothing of the kind of error within."""
+    from fuse_index.cli.front.others_words import OTHERS_COMMANDS, OTHERS_OPTIONS  # nobody else needs them
+
     error.message = error.message.replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     if (option := getattr(error, "option_name", None)) is not None and error.message.startswith("No such option"):

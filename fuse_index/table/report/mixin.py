@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fuse_index.errors import InputError
 from fuse_index.table.accounts.explain import ExplainedTable
-from fuse_index.table.report.page import html_page
-from fuse_index.table.report.sections import PageQuestion, table_page_sections
+
+if TYPE_CHECKING:
+    from fuse_index.table.report.sections import PageQuestion
 
 
 def table_page(table: ExplainedTable, question: PageQuestion) -> str:
     """The page of a table, and what it says to a question."""
+    from fuse_index.table.report.page import html_page
+    from fuse_index.table.report.sections import table_page_sections
+
     return html_page(table.name or table.stored.store.url, table_page_sections(table, table.explain, question))
 
 
@@ -39,6 +44,8 @@ class ReportMixin(ExplainedTable):
             >>> table.report(f"{tempfile.mkdtemp()}/table.html", "id > 3").name
             'table.html'
         """
+        from fuse_index.table.report.sections import PageQuestion
+
         page = table_page(self, PageQuestion(where or ""))
         try:
             Path(path).write_text(page, "utf-8")
