@@ -92,7 +92,7 @@ class Changes(storage.Shown):
         for name in self.key:
             data_type = self.schema_table.snapshot.schema.find([name]).type
             if not storage.is_exact_type(data_type):
-                raise InputError(f"column {name!r} is {data_type}, and no key: choose columns of exact, plain types")
+                raise InputError(f"column {name!r} is {data_type}, which cannot be in a key: choose another column")
         check_evaluable(self.predicate, self.engine.context, self.engine.functions)
         if not self.preimages:
             check_without_preimages(self.schema_table.snapshot, self.key, self.predicate)

@@ -124,7 +124,7 @@ def _set_nullable(
     branch: BranchOption = "main",
     as_json: JsonOption = False,
 ) -> None:
-    """Let a column be NULL, or no more."""
+    """Let a column hold NULL, or forbid it."""
     sentence = f"{path} {'is NOT NULL' if not_null else 'may be NULL'}"
     _report(open_table(table, branch=branch).set_nullable(path, not not_null), sentence, as_json)
 

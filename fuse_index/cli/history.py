@@ -255,11 +255,9 @@ def _recover(
 @history_app.command("vacuum")
 def _vacuum(
     table: TableArgument,
-    retention: Annotated[
-        str, typer.Option("--retention", help="What was the newest snapshot within it stays: 12h, 7d.")
-    ] = "7d",
+    retention: Annotated[str, typer.Option("--retention", help="Keep what was newest since then: 12h, 7d.")] = "7d",
     hot_retention: Annotated[
-        str | None, typer.Option("--hot-retention", help="What hot commits left, once tiered, stays as long: 6h.")
+        str | None, typer.Option("--hot-retention", help="Keep hot commits tiered since then: 6h.")
     ] = None,
     keep: Annotated[int, typer.Option("--keep", min=1, help="Snapshots of each branch that stay in any case.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run/--no-dry-run", help="Count, and delete nothing.")] = True,

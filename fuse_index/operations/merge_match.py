@@ -84,9 +84,7 @@ class MergeSpec:
         for name in on:
             kind = self.schema.find([name]).type
             if not is_exact_type(kind):
-                raise InputError(
-                    f"column {name!r} is {kind}, and rows cannot be matched by it: choose columns of exact, plain types"
-                )
+                raise InputError(f"column {name!r} is {kind}, and rows cannot be matched by it: choose another column")
             if name not in names:
                 raise InputError(f"the source lacks column {name!r}, by which rows are to be matched: it has {names}")
         known = {*self.schema.names, *self.clauses.source_columns}

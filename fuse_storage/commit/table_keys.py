@@ -120,8 +120,8 @@ def key_column_ids(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
     for position, field in enumerate(fields):
         if not is_exact_type(field.type):
             raise SchemaError(
-                f"column {field.name!r} is {types.storage_type_name(field.type)}, and no key: "
-                f"choose columns of exact, plain types"
+                f"column {field.name!r} is {types.storage_type_name(field.type)}, which cannot be in a "
+                f"key: choose whole numbers, decimals, text, days or times"
             )
         if field in fields[:position]:
             raise SchemaError(f"a key cannot have column {field.name!r} twice: name it once")

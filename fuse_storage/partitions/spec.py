@@ -150,7 +150,7 @@ def partition_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
         if is_.is_floating(field.type) or is_.is_nested(field.type) or is_variant(field.type):
             raise SchemaError(
                 f"column {field.name!r} is {types.storage_type_name(field.type)}, and no table is partitioned by such: "
-                f"choose columns of exact, plain types, or cluster by it"
+                f"choose whole numbers, decimals, text, days or times, or cluster by it"
             )
         if field in fields[:position]:
             raise SchemaError(f"a table cannot be partitioned by {field.name!r} twice: name it once")

@@ -113,7 +113,7 @@ COMMANDS_BY_TASK: Mapping[str, Mapping[str, Command]] = {
             "columns:columns_app", "Widen the type of a column.", "change-type /data/events n BIGINT"
         ),
         "set-nullable": Command(
-            "columns:columns_app", "Let a column be NULL, or no more.", "set-nullable /data/events city"
+            "columns:columns_app", "Let a column hold NULL, or forbid it.", "set-nullable /data/events city"
         ),
         "key-by": Command("columns:columns_app", "Say which columns identify a row.", "key-by /data/events id"),
         "cluster-by": Command(

@@ -181,7 +181,9 @@ def hidden_column(table: StoredTable) -> str | None:
 def list_foreign_files(table: StoredTable) -> ForeignFiles:
     """What a listing of a table's files says of those that are not its own. Raises SchemaError for hidden columns."""
     if (name := hidden_column(table)) is not None:
-        raise SchemaError(f"files of {table.store.url} hold column {name!r}, and their paths give it: read it again")
+        raise SchemaError(
+            f"files of {table.store.url} hold column {name!r}, which their paths give, too: open the table again"
+        )
     found = table.blocks().foreign
     ids = {column_id for each in found.constants for column_id in each}
     columns = {
