@@ -5,7 +5,7 @@ The front door, by which the engine enters: what is imported for types is here f
 
 from typing import TYPE_CHECKING
 
-from fuse_storage.front_door import lazy_names, missing_names
+from fuse_storage.front_door import lazy_names, missing_name, missing_names
 
 if TYPE_CHECKING:
     from fuse_storage.attach.known_files import KnownFile, known_files

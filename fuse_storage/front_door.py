@@ -7,6 +7,7 @@ Whoever asks for few names so loads few modules: Spark starts Python workers by 
 from __future__ import annotations
 
 import ast
+import difflib
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -30,7 +31,7 @@ def lazy_names(
         if name not in sources:
             module = sys.modules[package]  # by which Python names near ones
             meant = f": {others[name]}" if others and name in others else ""
-            raise AttributeError(f"module {package!r} has no attribute {name!r}{meant}", name=name, obj=module)
+            raise missing_name(f"module {package!r} has no attribute {name!r}{meant}", name, module)
         value = getattr(import_module(sources[name]), name)
         setattr(sys.modules[package], name, value)  # the next time nobody asks here
         return value
@@ -56,9 +57,25 @@ def missing_names(others: Mapping[str, str]) -> Callable[[Any, str], Any]:
 
     def refuse(self: Any, name: str) -> Any:
         meant = f": {others[name]}" if name in others else ""
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=self)
+        raise missing_name(f"{type(self).__name__!r} object has no attribute {name!r}{meant}", name, self)
 
     return refuse
+
+
+def missing_name(said: str, name: str, holder: Any) -> AttributeError:
+    """The error of a name that something lacks: Python names a near one, and so do notebooks, without our frames."""
+    error = AttributeError(said, name=name, obj=holder)
+
+    def lines() -> list[str]:
+        from fuse_storage.errors.traceback import without_our_frames
+
+        near = difflib.get_close_matches(name, [each for each in dir(holder) if not each.startswith("_")], 1)
+        told = without_our_frames(error)
+        is_told = ": " in said or "Did you mean" in told[-1]  # as Python does from 3.12 on
+        return told if is_told or not near else [*told, f"Did you mean: {near[0]!r}?"]
+
+    error._render_traceback_ = lines  # type: ignore[attr-defined]  # IPython asks for it
+    return error
 
 
 def _imported_names(package: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from fuse_index.operations.compact import start_compaction
 from fuse_index.operations.recluster import start_reclustering
 from fuse_index.table.indexes import plan_index_tasks
 from fuse_index.table.tier import start_tiering
+from fuse_storage import missing_name
 
 _INSPECTING = (
     "blocks",
@@ -84,7 +85,7 @@ def former_method(table: TableHandle, name: str) -> Callable[..., Any]:
     """Find the method that a table once had by this name, and warn once that it moved. Raises AttributeError."""
     if (place := FORMER_NAMES.get(name)) is None:
         meant = f": {OTHERS_NAMES[name]}" if name in OTHERS_NAMES else ""
-        raise AttributeError(f"{type(table).__name__!r} object has no attribute {name!r}{meant}", name=name, obj=table)
+        raise missing_name(f"{type(table).__name__!r} object has no attribute {name!r}{meant}", name, table)
     if name not in _warned:
         warnings.warn(f"Table.{name} moved: call {place}", DeprecationWarning, stacklevel=3)
         _warned.add(name)

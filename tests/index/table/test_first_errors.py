@@ -98,6 +98,25 @@ def test_python_can_name_what_was_meant() -> None:
     assert "open_table" in dir(fuse_storage) + dir(fuse)
 
 
+@pytest.mark.parametrize(
+    ("typed", "last"),
+    [
+        ("table.scan().to_panda", "Did you mean: 'to_pandas'?"),
+        ("table.scan().collect", "a scan is read by to_arrow()"),
+        ("table.maintenance.vacum", "Did you mean: 'vacuum'?"),
+        ("table.apend", "Did you mean: 'append'?"),
+        ("fuse.opn_table", "Did you mean: 'open_table'?"),
+    ],
+)
+def test_a_notebook_shows_a_name_that_is_not_there_without_our_frames(table: fuse.Table, typed: str, last: str) -> None:
+    with pytest.raises(AttributeError) as missing:
+        eval(typed, {"table": table, "fuse": fuse})
+
+    lines = missing.value._render_traceback_()  # type: ignore[attr-defined]
+    assert last in lines[-1]
+    assert not any("fuse_index/" in line or "fuse_storage/" in line for line in lines)
+
+
 WITHOUT = """
 import sys
 class Without:
