@@ -67,10 +67,9 @@ def missing_name(said: str, name: str, holder: Any) -> AttributeError:
     error = AttributeError(said, name=name, obj=holder)
 
     def lines() -> list[str]:
-        from fuse_storage.errors.traceback import without_our_frames
-
+        shown = import_module("fuse_storage.errors.traceback")  # above this, and needed by nobody before
         near = difflib.get_close_matches(name, [each for each in dir(holder) if not each.startswith("_")], 1)
-        told = without_our_frames(error)
+        told: list[str] = shown.without_our_frames(error)
         is_told = ": " in said or "Did you mean" in told[-1]  # as Python does from 3.12 on
         return told if is_told or not near else [*told, f"Did you mean: {near[0]!r}?"]
 

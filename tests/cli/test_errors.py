@@ -65,7 +65,7 @@ SENTENCES = {
         "column 'name' has index 'by_name' on it: drop it first, or say indexes='drop'",
         "column 'name' has index 'by_name' on it: drop it first, or say --indexes drop",
     ),
-    "INVALID_CONDITION": ("cannot be read near '='\n  id =\n     ^",) * 2,
+    "INVALID_CONDITION": ("cannot be read near '=': something is missing behind it\n  id =\n     ^",) * 2,
     "SCHEMA_MISMATCH": ("no column 'nmae': the table has no 'nmae'; did you mean ['name']?",) * 2,
 }
 
