@@ -290,8 +290,8 @@ def test_what_stands_in_the_way_of_a_key_is_told() -> None:
     table = StoredTable.create(f"memory://key-{uuid4().hex}", kinds, key=["id"])
     assert table.snapshot.key == ("id",)
     for columns, said in (
-        (["ratio"], "'ratio' is double, and no key"),
-        (["tags"], "'tags' is array, and no key"),
+        (["ratio"], "'ratio' is double, which cannot be in a key"),
+        (["tags"], "'tags' is array, which cannot be in a key"),
         (["s.a"], "no column 's.a'"),
         (["id", "id"], "'id' twice"),
         (["Id"], "no column 'Id'"),
