@@ -38,6 +38,7 @@ from fuse_storage.schema import types
 from fuse_storage.schema.conform import child_arrays, conform_rows, fill_under_nulls, rename_table_fields
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics
+from fuse_storage.wide_statistics import compute_each
 
 __all__ = ["DEFAULT_ZONE_ROWS", "BlockFile", "BlockLayout", "read_block", "write_block"]
 
@@ -273,12 +274,14 @@ def _zone_and_block_statistics(
     table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64], columns: Mapping[int, _ParquetColumn], footer: Footer
 ) -> dict[int, tuple[ColumnStatistics, ColumnStatistics]]:
     """Statistics by column id: of the zones, and of the block as a whole."""
-    numbers = {footer.metadata.schema.column(number).path: number for number in range(len(footer.metadata.schema))}
+    numbers = {path: number for number, path in enumerate(footer.paths)}
     statistics_by_id, whole_block, zone_rows = {}, np.array([0, len(zones) - 1]), np.diff(zones)
-    for path, field in schema.leaves():
-        values = statistics.column_values(table, path)
+    fields = dict(schema.leaves())
+    columns_of_rows = [statistics.column_values(table, path) for path in fields]
+    computed = compute_each(columns_of_rows, zones)
+    for field, values, known in zip(fields.values(), columns_of_rows, computed, strict=True):
         sizes = footer.column_sizes(numbers[columns[field.id].path])
-        per_zone = replace(statistics.compute_statistics(values, zones), size=pa.array(sizes, pa.int64()))
+        per_zone = replace(known, size=pa.array(sizes, pa.int64()))
         whole = per_zone if len(zone_rows) == 1 else statistics.roll_up_statistics(per_zone, whole_block, zone_rows)
         if columns[field.id].uses_dictionary:  # few values: then an exact count is cheap
             whole = replace(
