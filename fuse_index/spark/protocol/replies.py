@@ -32,15 +32,16 @@ class PruneReply:
     named_rows: int | None = None
 
     def encode(self) -> bytes:
-        """The mask, as ``encode_mask`` gives it, five ints, and three longs for each range.
+        """The mask, as ``encode_mask`` gives it, six ints, and three longs for each range.
 
-        The ints: how many zones are read, how many there are, how many rows match for certain, how many are named, and
-        how many ranges follow.
+        The ints: how many zones are read, how many there are, how many rows match for certain, how many are named,
+        whether a fault spoiled votes, and how many ranges follow.
         """
         zones = self.explanation.zones
         certain_rows = min(self.certain_rows, _MAX_INT)
         named_rows = _MAX_INT if self.named_rows is None else min(self.named_rows, _MAX_INT)
-        counts = np.array([zones.kept, zones.total, certain_rows, named_rows, len(self.ranges)])
+        doubtful = self.explanation.faulty  # the JVM remembers other replies, as long as it has room
+        counts = np.array([zones.kept, zones.total, certain_rows, named_rows, doubtful, len(self.ranges)])
         ranges = np.ascontiguousarray(self.ranges.astype(">i8")).tobytes()
         return encode_mask(self.block_mask) + counts.astype(">i4").tobytes() + ranges
 

@@ -290,8 +290,9 @@ def test_a_failed_vote_is_not_remembered() -> None:
 
     voter = PlannerCallback(Flaky())
     assert voter.apply(PRUNE) == b"\0ValueError: once"
-    no_zones, no_certain_rows, unknown_rows, no_ranges = bytes(8), bytes(4), b"\x7f\xff\xff\xff", bytes(4)
-    counts = no_zones + no_certain_rows + unknown_rows + no_ranges
+    no_zones, no_certain_rows, unknown_rows = bytes(8), bytes(4), b"\x7f\xff\xff\xff"
+    no_doubt, no_ranges = bytes(4), bytes(4)
+    counts = no_zones + no_certain_rows + unknown_rows + no_doubt + no_ranges
     assert voter.apply(PRUNE) == b"\1\0\0\0\1\1" + counts
 
 

@@ -27,23 +27,26 @@ public class BlockMask {
   public final int certainRows;
   /** The conditions may be true on so many rows, which votes name one by one; the greatest number where they do not. */
   public final int namedRows;
+  /** A fault spoiled some of these votes: who asks again may be luckier. */
+  private final boolean isDoubtful;
 
-  private BlockMask(byte[] bits, String refusal, int zonesRead, int zonesTotal, int certainRows, int namedRows) {
+  private BlockMask(byte[] bits, String refusal, int zonesRead, int zonesTotal, int certainRows, int namedRows, boolean isDoubtful) {
     this.bits = bits;
     this.refusal = refusal;
     this.zonesRead = zonesRead;
     this.zonesTotal = zonesTotal;
     this.certainRows = certainRows;
     this.namedRows = namedRows;
+    this.isDoubtful = isDoubtful;
   }
 
-  public static BlockMask readAll(String refusal) { return new BlockMask(null, refusal, 0, 0, 0, Integer.MAX_VALUE); }
+  public static BlockMask readAll(String refusal) { return new BlockMask(null, refusal, 0, 0, 0, Integer.MAX_VALUE, false); }
 
-  /** Asks which blocks to read, and answers in any case: whatever goes wrong means all of them. */
+  /** Asks which blocks to read, once for a query, and answers in any case: whatever goes wrong means all of them. */
   public static BlockMask ask(String key, String request, int blocks) {
     BlockMask mask;
     try {
-      mask = decode(PythonCallback.send(key, request), blocks);
+      mask = told(key, request, blocks);
     } catch (TimeoutException late) {
       mask = readAll("no vote within " + PythonCallback.deadline() + " (" + PythonCallback.DEADLINE + ")");
     } catch (InterruptedException cancelled) {
@@ -57,25 +60,35 @@ public class BlockMask {
     return mask;
   }
 
+  private static BlockMask told(String key, String request, int blocks) throws Exception {
+    byte[] known = ReplyMemo.get(key, request);
+    byte[] reply = known == null ? PythonCallback.send(key, request) : known;
+    BlockMask mask = decode(reply, blocks);
+    if (known == null && mask.refusal == null && !mask.isDoubtful) ReplyMemo.put(key, request, reply);
+    return mask;
+  }
+
   /**
    * Byte 1, the number of blocks as an int, and a bit for each, the lowest first; then, as ints, how many zones are read, how many
-   * there are, how many rows match for certain, how many are named, and how many ranges; and the ranges. Or byte 0 and the reason for no vote.
+   * there are, how many rows match for certain, how many are named, whether a fault spoiled votes, and how many ranges; and the ranges.
+   * Or byte 0 and the reason for no vote.
    */
   public static BlockMask decode(byte[] reply, int blocks) throws Exception {
     if (reply == null || reply.length == 0) return readAll("the planner answered nothing");
     if (reply[0] == 0) return readAll(PythonCallback.refusal(reply));
     int end = HEADER_BYTES + (blocks + 7) / 8;
-    boolean whole = reply[0] == 1 && reply.length >= end + 20 && ByteBuffer.wrap(reply).getInt(1) == blocks;
+    boolean whole = reply[0] == 1 && reply.length >= end + 24 && ByteBuffer.wrap(reply).getInt(1) == blocks;
     ByteBuffer rest = ByteBuffer.wrap(reply, whole ? end : 0, reply.length - (whole ? end : 0));
     int zonesRead = whole ? rest.getInt() : 0;
     int zonesTotal = whole ? rest.getInt() : 0;
     int certainRows = whole ? rest.getInt() : 0;
     int namedRows = whole ? rest.getInt() : 0;
+    boolean isDoubtful = whole && rest.getInt() != 0;
     int count = whole ? rest.getInt() : 0;
     if (!whole || count < 0 || rest.remaining() != (long) count * RANGE_BYTES) {
       return readAll("the planner answered " + reply.length + " bytes, which are no votes on " + blocks + " files");
     }
-    BlockMask mask = new BlockMask(reply, null, zonesRead, zonesTotal, certainRows, namedRows);
+    BlockMask mask = new BlockMask(reply, null, zonesRead, zonesTotal, certainRows, namedRows, isDoubtful);
     for (int i = 0; i < count; i++) mask.addRange(Integer.valueOf((int) rest.getLong()), rest.getLong(), rest.getLong());
     return mask;
   }

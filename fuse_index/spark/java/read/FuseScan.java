@@ -21,6 +21,7 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.Filter;
@@ -169,11 +170,30 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public synchronized Statistics estimateStatistics() {
     ScanCost cost = cost();
     if (cost == estimatedCost && (estimateHasColumns || !ScanStatistics.asksForColumns())) return estimate;
-    String request = asked.open(Protocol.ESTIMATE_COLUMNS, runtimeFilters).key("columns").texts(asked.columns.fieldNames()).close('}').toString();
-    estimate = ScanStatistics.of(cost.bytes(), cost.rows, snapshot.callbackKey, request, asked.columns);
+    estimate = ScanStatistics.of(cost.bytes(), cost.rows, snapshot.callbackKey, aboutColumns(), asked.columns);
     estimateHasColumns = ScanStatistics.asksForColumns();
     estimatedCost = cost;
     return estimate;
+  }
+
+  private String aboutColumns() {
+    return asked.open(Protocol.ESTIMATE_COLUMNS, runtimeFilters).key("columns").texts(asked.columns.fieldNames()).close('}').toString();
+  }
+
+  /**
+   * Whether a column has more values than so many in the rows that are read and in which these columns, it among them, are not NULL: by
+   * their number and the bounds of the values, between which all are taken to occur. False where that is not known.
+   */
+  public boolean hasMoreValues(String column, Set<String> notNull, int most) {
+    if (cost().rows <= most || asked.isRestricted() || asked.top() != null) return false;
+    Map<NamedReference, ColumnStatistics> known = ScanStatistics.ask(snapshot.callbackKey, aboutColumns(), asked.columns);
+    long rows = cost().rows;
+    for (String name : notNull) {
+      ColumnStatistics statistics = (ColumnStatistics) known.get(ScanStatistics.reference(name));
+      if (statistics == null) return false;
+      rows -= statistics.nullCount().getAsLong();
+    }
+    return Math.min(rows, ((ColumnStatistics) known.get(ScanStatistics.reference(column))).distinctCount().getAsLong()) > most;
   }
 
   /** Why it does not pay to wait for the keys that a join compares with `key`; null if it does. */

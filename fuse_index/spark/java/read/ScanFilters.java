@@ -48,6 +48,13 @@ public class ScanFilters {
     this.json = expressions.isEmpty() ? null : ExpressionJson.of(ScalaLists.toScala(expressions), snapshot.columns());
   }
 
+  /** Whether these are the very expressions, in their order: rules ask again and again, and to write a long list takes time. */
+  public boolean areSame(List<Expression> others) {
+    if (others.size() != expressions.size()) return false;
+    for (int i = 0; i < others.size(); i++) if (others.get(i) != expressions.get(i)) return false;
+    return true;
+  }
+
   /** All of these filters and others. */
   public ScanFilters and(List<Expression> others, TableSnapshot snapshot) {
     List<Expression> all = new ArrayList<Expression>(expressions);

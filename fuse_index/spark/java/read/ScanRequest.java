@@ -67,6 +67,7 @@ public class ScanRequest implements Cloneable {
 
   /** Rows on which these conditions are true, in the place of those of the former conditions; itself if it knows them. */
   public ScanRequest withFilters(List<Expression> conditions) {
+    if (filters.areSame(conditions)) return this;
     ScanFilters others = new ScanFilters(conditions, snapshot);
     if (Objects.equals(others.json, filters.json)) return this;
     ScanRequest copy = copy();

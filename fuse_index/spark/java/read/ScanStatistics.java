@@ -55,17 +55,28 @@ public class ScanStatistics implements Statistics {
 
   /** `request` asks about columns of the scan; only a cost-based optimizer's session is told about them. */
   public static ScanStatistics of(long bytes, long rows, String callbackKey, String request, StructType columns) {
+    return new ScanStatistics(bytes, rows, asksForColumns() ? ask(callbackKey, request, columns) : Collections.<NamedReference, ColumnStatistics>emptyMap());
+  }
+
+  /** What Python knows of columns of a scan; nothing where it cannot be asked. */
+  public static Map<NamedReference, ColumnStatistics> ask(String callbackKey, String request, StructType columns) {
     Map<NamedReference, ColumnStatistics> known = Collections.<NamedReference, ColumnStatistics>emptyMap();
-    if (asksForColumns()) {
-      try {
-        known = columns(PythonCallback.send(callbackKey, request), columns);
-      } catch (InterruptedException cancelled) {
-        Thread.currentThread().interrupt();
-      } catch (Exception failure) {
-        LOG.warn("the optimizer knows nothing of columns: " + failure);
-      }
+    try {
+      known = told(callbackKey, request, columns);
+    } catch (InterruptedException cancelled) {
+      Thread.currentThread().interrupt();
+    } catch (Exception failure) {
+      LOG.warn("the optimizer knows nothing of columns: " + failure);
     }
-    return new ScanStatistics(bytes, rows, known);
+    return known;
+  }
+
+  private static Map<NamedReference, ColumnStatistics> told(String callbackKey, String request, StructType columns) throws Exception {
+    byte[] known = ReplyMemo.get(callbackKey, request);
+    byte[] reply = known == null ? PythonCallback.send(callbackKey, request) : known;
+    Map<NamedReference, ColumnStatistics> told = columns(reply, columns);
+    if (known == null) ReplyMemo.put(callbackKey, request, reply);
+    return told;
   }
 
   /** Whether this session's optimizer goes by columns. */

@@ -43,11 +43,15 @@ public class PythonCallback {
   }
 
   /** Whoever takes from this mailbox answers what this key is asked. */
-  public static void register(String key, String mailbox) { MAILBOX_OF_KEY.put(key, queue(mailbox)); }
+  public static void register(String key, String mailbox) {
+    MAILBOX_OF_KEY.put(key, queue(mailbox));
+    ReplyMemo.forget(key);
+  }
 
   /** Nobody answers any more what keys are asked that begin so. */
   public static void unregister(String prefix) {
     for (Object key : MAILBOX_OF_KEY.keySet()) if (((String) key).startsWith(prefix)) MAILBOX_OF_KEY.remove(key);
+    ReplyMemo.forget(prefix);
   }
 
   private static LinkedBlockingQueue<Request> queue(String mailbox) {

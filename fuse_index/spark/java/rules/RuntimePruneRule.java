@@ -91,7 +91,7 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends SafeRule<P> {
     if (PruneRule.nesting(other) >= PruneRule.MAX_NESTING) return side;
     for (int i = 0; i < keys.length(); i++) {
       Expression key = withoutNormalization((Expression) keys.apply(i));
-      if (!mayAsk(key)) continue;
+      if (!mayAsk(key) || KeyCount.isTooLarge(other, withoutNormalization((Expression) otherKeys.apply(i)))) continue;
       LogicalPlan more = pruneScan(pruned, key, other, otherKeys, i);
       if (more != null) pruned = more;
     }
