@@ -11,11 +11,12 @@ from time import monotonic
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.traversal import conjoin, conjuncts, predicate_leaves
-from fuse_index.predicate import Leaf, Opaque
+from fuse_index.predicate import Column, IsNull, Leaf, Not, Opaque
 from fuse_index.pruning.planner import ScanPlan
 from fuse_index.query.scan import Scan
 from fuse_index.reasons import Reason
@@ -46,7 +47,23 @@ def certain_row_count(plan: ScanPlan[BlockFrame]) -> int:
         for zone, rows in plan.row_masks.items()
         if certain[zone]
     )
-    return int(plan.blocks.zone_rows[certain].sum()) + named
+    return max(int(plan.blocks.zone_rows[certain].sum()) + named, _not_null_row_count(plan))
+
+
+def _not_null_row_count(plan: ScanPlan[BlockFrame]) -> int:
+    """How many rows at least a plan leaves that leaves out NULLs of columns and nothing else; 0 of any other."""
+    row_count = int(plan.blocks.live_row_counts.sum())
+    for term in conjuncts(plan.predicate):
+        match term:
+            case Not(IsNull(Column(path))):
+                field = plan.table.snapshot.schema.find(path)
+                statistics = plan.blocks.statistics(field.id) if field.is_leaf else None
+                if statistics is None or statistics.null_count.null_count:
+                    return 0
+                row_count -= pc.sum(statistics.null_count).as_py() or 0
+            case _:
+                return 0
+    return max(0, row_count)
 
 
 def named_row_count(plan: ScanPlan[BlockFrame]) -> int | None:

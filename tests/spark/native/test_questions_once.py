@@ -172,3 +172,15 @@ def test_a_scan_waits_for_no_more_keys_than_it_is_told(tables: SparkSession, que
 def test_few_rows_are_not_asked_about_their_columns(tables: SparkSession, asked: list[tuple[Question, str]]) -> None:
     planned(tables, "SELECT id FROM sold JOIN (SELECT * FROM days WHERE d < 50) ON day = d")
     assert not [question for question, _ in asked if isinstance(question, EstimateColumns)]
+
+
+@pytest.mark.any_spark
+def test_the_driver_reads_no_table_of_which_nothing_but_nulls_is_left_out(tables: SparkSession) -> None:
+    """As executors are done as soon; few rows, and rows of other conditions, it reads."""
+    assert "FuseRows" not in plan_of(planned(tables, "SELECT d, w FROM days WHERE d IS NOT NULL"))
+    assert "FuseRows" in plan_of(planned(tables, "SELECT d, w FROM days WHERE d IS NOT NULL AND d < 50"))
+    tables.conf.set("spark.fuse.index.rows.maxBytes", "4m")
+    try:
+        assert "FuseRows" in plan_of(planned(tables, "SELECT d, w FROM days WHERE d IS NOT NULL"))
+    finally:
+        tables.conf.unset("spark.fuse.index.rows.maxBytes")

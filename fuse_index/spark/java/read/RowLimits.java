@@ -32,12 +32,15 @@ public class RowLimits {
 
   /** Bytes of rows, once they are read and filtered. */
   public final long maxBytes;
+  /** Bytes of the rows that match for certain: a job costs no more than to read a quarter of what may be read. */
+  public final long maxCertainBytes;
   /** Bytes of the zones that votes left, in files: their columns that conditions look at, and an eighth of the others. */
   public final long maxScanBytes;
   public final long deadlineMilliseconds;
 
   private RowLimits(long maxBytes, long maxScanBytes, long deadlineMilliseconds) {
     this.maxBytes = maxBytes;
+    this.maxCertainBytes = maxBytes / 4L;
     this.maxScanBytes = maxScanBytes;
     this.deadlineMilliseconds = deadlineMilliseconds;
   }

@@ -69,6 +69,6 @@ public class ScanCost {
   /** Whether this is so little that the driver reads it by itself. */
   public boolean fits(RowLimits limits) {
     long least = votes.certainRows * 8L * (1 + asked.columns.length());
-    return allSealed && votes.refusal() == null && least <= limits.maxBytes && limits.allow(votes, driverBytes());
+    return allSealed && votes.refusal() == null && least <= limits.maxCertainBytes && limits.allow(votes, driverBytes());
   }
 }
