@@ -10,9 +10,11 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
+import org.apache.spark.sql.catalyst.plans.logical.Assignment;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
@@ -21,9 +23,9 @@ import org.apache.spark.sql.classic.SparkSession;
 import scala.Option;
 
 /**
- * Puts calls of functions that `CREATE FUNCTION … RETURN` made, in DELETE and UPDATE, into queries of one row: Spark puts the text of
- * such a function in the place of its call in queries alone, and refuses it elsewhere. Its optimizer then leaves the text. A MERGE
- * may have no such queries, so there it stays refused.
+ * Puts calls of functions that `CREATE FUNCTION … RETURN` made, in DELETE and UPDATE and in what a MERGE writes, into queries of one row:
+ * Spark puts the text of such a function in the place of its call in queries alone, and refuses it elsewhere. Its optimizer then leaves
+ * the text; in a MERGE, which becomes a join, OneRowCalls does.
  */
 public class FunctionCalls<P extends TreeNode<?>> extends PlanRule<P> {
   /** What Spark says of such a function where it is from. */
@@ -40,9 +42,25 @@ public class FunctionCalls<P extends TreeNode<?>> extends PlanRule<P> {
     public Statements(SparkSession session) { this.session = session; }
 
     protected Object rewrite(Object node) {
-      if (!(node instanceof DeleteFromTable) && !(node instanceof UpdateTable)) return null;
-      LogicalPlan changed = (LogicalPlan) ((LogicalPlan) node).transformExpressionsDown(new Calls<Expression>(session));
+      boolean isMerge = node instanceof MergeIntoTable;
+      if (!isMerge && !(node instanceof DeleteFromTable) && !(node instanceof UpdateTable)) return null;
+      NodeRewrite<Expression> calls = isMerge ? (NodeRewrite<Expression>) new Values(session) : (NodeRewrite<Expression>) new Calls<Expression>(session);
+      LogicalPlan changed = (LogicalPlan) ((LogicalPlan) node).transformExpressionsDown(calls);
       return changed == node ? null : changed;
+    }
+  }
+
+  /** What a MERGE assigns and inserts. Its conditions Spark refuses where they have queries, before anybody else sees them resolved. */
+  public static class Values extends NodeRewrite<Expression> {
+    private final SparkSession session;
+
+    public Values(SparkSession session) { this.session = session; }
+
+    protected Object rewrite(Object node) {
+      if (!(node instanceof Assignment)) return null;
+      Expression value = ((Assignment) node).value();
+      Expression changed = (Expression) value.transformDown(new Calls<Expression>(session));
+      return changed == value ? null : new Assignment(((Assignment) node).key(), changed);
     }
   }
 

@@ -48,7 +48,7 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
       Reflection.set(analyzer, analyzer.getClass(), FIRST_RULES, ScalaLists.toScala(first));
     } catch (ReflectiveOperationException other) {
       LOG.warn("statements of this session are not looked at before they are planned, so that a MERGE of rows that are drawn is refused, "
-          + "as are functions of SQL in DELETE and UPDATE, and MERGE WITH SCHEMA EVOLUTION adds no columns: " + other);
+          + "as are functions of SQL in DELETE, UPDATE and MERGE, and MERGE WITH SCHEMA EVOLUTION adds no columns: " + other);
     }
   }
 
@@ -87,9 +87,14 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
       boolean ours = statement && tableBelow((LogicalPlan) ((LogicalPlan) node).children().head()) != null
           || node instanceof WriteDelta && ((WriteDelta) node).operation() instanceof FuseRowOperation;
       if (!ours) return null;
-      Object changed = ((LogicalPlan) node).transformAllExpressions(new CertainExists<Expression>());
+      LogicalPlan changed = (LogicalPlan) ((LogicalPlan) node).transformAllExpressions(new CertainExists<Expression>());
+      if (isMerge(node)) changed = (LogicalPlan) changed.transformAllExpressions(new OneRowCalls<Expression>());
       return changed == node ? null : changed;
     }
+  }
+
+  private static boolean isMerge(Object node) {
+    return node instanceof MergeIntoTable || node instanceof WriteDelta && ((WriteDelta) node).operation().command() == Command.MERGE;
   }
 
   protected LogicalPlan rewrite(LogicalPlan plan) {
