@@ -223,8 +223,13 @@ def test_old_calendars(ways: Ways, tmp_path: Path) -> None:
     where = "d = DATE'1970-02-10'"
 
     assert ways.left_out(f"SELECT * FROM parquet.`{place}` WHERE {where}") == [3]
-    with conf(ways.spark, **{"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}):
-        assert ways.left_out(f"SELECT * FROM parquet.`{place}` WHERE {where}") == []
+    for name, value in (
+        ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"),
+        ("spark.sql.legacy.parquet.datetimeRebaseModeInRead", "legacy"),  # as it was called before 3.3
+        ("spark.sql.parquet.int96TimestampConversion", "TRUE"),
+    ):
+        with conf(ways.spark, **{name: value}):
+            assert ways.left_out(f"SELECT * FROM parquet.`{place}` WHERE {where}") == []
     legacy = lambda: ways.spark.read.option("datetimeRebaseMode", "LEGACY").parquet(place).where(where)  # noqa: E731
     assert ways.left_out(legacy) == []
 

@@ -104,11 +104,13 @@ public class FileConnector extends Connector {
 
   private boolean readsOldTimes() {
     SQLConf conf = SQLConf.get();
-    return conf.getConfString("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION").equalsIgnoreCase("LEGACY")
-        || conf.getConfString("spark.sql.parquet.int96RebaseModeInRead", "EXCEPTION").equalsIgnoreCase("LEGACY")
-        || conf.getConfString("spark.sql.parquet.int96TimestampConversion", "false").equals("true")
-        || relation.options().toString().toLowerCase().indexOf("rebasemode") >= 0;
+    // By their entries: each has a former name, too, and takes "TRUE" for true.
+    return isLegacy(conf.getConf(SQLConf.PARQUET_REBASE_MODE_IN_READ())) || isLegacy(conf.getConf(SQLConf.PARQUET_INT96_REBASE_MODE_IN_READ()))
+        || conf.isParquetINT96TimestampConversion() || relation.options().toString().toLowerCase().indexOf("rebasemode") >= 0;
   }
+
+  /** A text before Spark 4.1, and an object since then. */
+  private static boolean isLegacy(Object mode) { return String.valueOf(mode).equalsIgnoreCase("LEGACY"); }
 
   public boolean reads(SparkPlan node) { return node instanceof FileSourceScanExec; }
 
