@@ -33,6 +33,9 @@ public class FileConnector extends Connector {
   private static final String FIELD_ID = "parquet.field.id";
   /** What rows of files have that lack the column. */
   private static final String DEFAULT = "EXISTS_DEFAULT";
+  /** Of more roots, each is looked for by the table whose partition it is: a query may read ten thousand. */
+  private static final int FEW_ROOTS = 4;
+  private static final int MOST_PLACES = 16;
   private static final Set<String> PIECES = new HashSet<String>(Arrays.asList(new String[] {"file_block_start", "file_block_length"}));
 
   private final HadoopFsRelation relation;
@@ -58,9 +61,14 @@ public class FileConnector extends Connector {
   public String format() { return isDelta ? "delta" : "parquet"; }
 
   public List<String> locations() {
-    List<String> roots = new ArrayList<String>();
-    for (Path root : ScalaLists.toJava(relation.location().rootPaths())) roots.add(root.toString());
-    return roots;
+    List<Path> roots = ScalaLists.toJava(relation.location().rootPaths());
+    Set<String> places = new LinkedHashSet<String>();
+    for (int i = 0; i < roots.size() && places.size() < MOST_PLACES; i++) {
+      Path place = (Path) roots.get(i);
+      while (roots.size() > FEW_ROOTS && place.getName().indexOf('=') > 0) place = place.getParent();
+      places.add(place.toString());
+    }
+    return new ArrayList<String>(places);
   }
 
   protected Map<String, String> options() { return CollectionConverters.asJava(relation.options()); }
