@@ -27,16 +27,18 @@ public class ScanPruning {
   public final Map<String, SQLMetric> metrics;
   /** Whether row groups may be left out of files that are read: not where a query asks for the pieces that a file is read in. */
   private final boolean mayCut;
+  private final boolean mayRenumber;
   private SparkPlan decidedFor;
   private FileVotes votes;
   private String problem;
 
-  private ScanPruning(Connector connector, SourceIndex index, VoteQuestion question, LinkedHashMap<String, String> refused, boolean mayCut, SparkContext context) {
+  private ScanPruning(Connector connector, SourceIndex index, VoteQuestion question, LinkedHashMap<String, String> refused, WantedRows wanted, SparkContext context) {
     this.connector = connector;
     this.index = index;
     this.question = question;
     this.refused = refused;
-    this.mayCut = mayCut;
+    this.mayCut = wanted.mayCut;
+    this.mayRenumber = wanted.mayRenumber;
     this.context = context;
     this.metrics = ScanMetrics.ofNode(context);
   }
@@ -50,7 +52,7 @@ public class ScanPruning {
     boolean worthAsking = columns.translateAll(wanted.conditions, asked, refused);
     Json top = wanted.isFirst() && refused.isEmpty() && connector.tellsDeletedRows() ? wanted.top(columns, index) : null;
     if (!worthAsking && top == null) return null;
-    return new ScanPruning(connector, index, index.question(asked, top), refused, wanted.mayCut, context);
+    return new ScanPruning(connector, index, index.question(asked, top), refused, wanted, context);
   }
 
   /** The node that reads the files, in a plan of one leaf; null where something else stands there, which reads them in its own way. */
@@ -73,7 +75,7 @@ public class ScanPruning {
       connector.list(scan, asked);
       problem = asked.ask(question, connector.hadoop());
       if (problem != null) return;
-      connector.leaveOut(scan, asked, mayCut);
+      connector.leaveOut(scan, asked, mayCut, mayRenumber);
       votes = asked;
       index.meet(asked.filesUnknown());
       decidedFor = scan;

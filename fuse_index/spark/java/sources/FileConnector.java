@@ -144,7 +144,7 @@ public class FileConnector extends Connector {
 
   public Configuration hadoop() { return relation.sparkSession().sparkContext().hadoopConfiguration(); }
 
-  public void leaveOut(SparkPlan scan, FileVotes votes, boolean mayCut) throws Exception {
+  public void leaveOut(SparkPlan scan, FileVotes votes, boolean mayCut, boolean mayRenumber) throws Exception {
     RDD<?> rdd = source(((FileSourceScanExec) scan).inputRDD(), FileScanRDD.class);
     if (rdd == null) return;
     boolean bucketed = relation.bucketSpec().isDefined(); // there a partition is a bucket, by its number
@@ -153,7 +153,7 @@ public class FileConnector extends Connector {
     for (FilePartition partition : partitions(scan)) {
       List<PartitionedFile> files = new ArrayList<PartitionedFile>();
       for (PartitionedFile file : partition.files()) files.addAll(pieces(file, votes, inParts && !bucketed));
-      if (bucketed) partitions.add(new FilePartition(partition.index(), (PartitionedFile[]) files.toArray(new PartitionedFile[0])));
+      if (bucketed || !mayRenumber) partitions.add(new FilePartition(partition.index(), (PartitionedFile[]) files.toArray(new PartitionedFile[0])));
       else if (!files.isEmpty()) partitions.add(new FilePartition(partitions.size(), (PartitionedFile[]) files.toArray(new PartitionedFile[0])));
     }
     Reflection.set(rdd, FileScanRDD.class, "filePartitions", ScalaLists.toScala(partitions));
