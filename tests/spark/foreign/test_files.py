@@ -53,7 +53,7 @@ def test_a_file_that_was_replaced_is_read(ways: Ways, folder: Path, kept: str) -
 
 def reversed_rows(number: int) -> pa.Table:
     """The rows of a file, each in another row group."""
-    return rows(number).take(range(ROWS - 1, -1, -1))
+    return rows(number).take(list(range(ROWS - 1, -1, -1)))
 
 
 @pytest.mark.parametrize(("value", "other"), [(NEW, with_new_value), (a_of(3 * ROWS + 1), reversed_rows)])

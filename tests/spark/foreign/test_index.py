@@ -126,6 +126,26 @@ def test_partitions_that_are_read_are_looked_for_by_their_table(
     assert fuse_spark.explain(again).source == SourceUse("parquet", FILES, FILES - 1, 0, 0)
 
 
+def test_the_ui_counts_files(session: SparkSession, lake: Path) -> None:
+    fuse_spark.index(session, str(lake), "bloom", ["key"])
+    pq.write_table(rows(7), lake / "later.parquet")
+    assert len(session.sql(f"SELECT * FROM parquet.`{lake}` WHERE key = '{key(4, 120)}'").collect()) == 1
+
+    session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    store = session._jsparkSession.sharedState().statusStore()
+    last = store.executionsList().last()
+    values, metrics = store.executionMetrics(last.executionId()), last.metrics()
+    listed = [metrics.apply(number) for number in range(metrics.length())]
+    counted = {
+        "number of files to read": "2",
+        "number of files that indexes and statistics left out": "5",
+        "number of files that no index knows": "1",
+    }
+    shown = {each.name(): values.get(each.accumulatorId()).get() for each in listed if each.name() in counted}
+    assert shown == counted
+    assert "FuseIndexedScan" in last.physicalPlanDescription()
+
+
 def test_new_files_are_read_and_a_refresh_makes_them_known(session: SparkSession, lake: Path) -> None:
     fuse_spark.index(session, str(lake), "bloom", ["key"])
     pq.write_table(rows(9), lake / "part-9.parquet")

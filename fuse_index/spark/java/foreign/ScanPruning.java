@@ -40,7 +40,7 @@ public class ScanPruning {
     this.mayCut = wanted.mayCut;
     this.mayRenumber = wanted.mayRenumber;
     this.context = context;
-    this.metrics = ScanMetrics.ofNode(context);
+    this.metrics = ScanMetrics.ofFiles(context);
   }
 
   /** What a fragment of a plan over a leaf wants of it; null where nobody can vote on any of it that is worth a question. */
@@ -79,7 +79,11 @@ public class ScanPruning {
       votes = asked;
       index.meet(asked.filesUnknown());
       decidedFor = scan;
-      ScanMetrics.post(context, metrics, new CustomTaskMetric[] {new ScanMetrics.Measured(ScanMetrics.READ, asked.bytesRead()), new ScanMetrics.Measured(ScanMetrics.SKIPPED, asked.bytesSkipped())});
+      ScanMetrics.post(context, metrics, new CustomTaskMetric[] {
+          new ScanMetrics.Measured(ScanMetrics.READ, asked.bytesRead()), new ScanMetrics.Measured(ScanMetrics.SKIPPED, asked.bytesSkipped()),
+          new ScanMetrics.Measured(ScanMetrics.FILES_READ, asked.files() - asked.filesLeftOut()),
+          new ScanMetrics.Measured(ScanMetrics.FILES_LEFT_OUT, asked.filesLeftOut()),
+          new ScanMetrics.Measured(ScanMetrics.FILES_UNKNOWN, asked.filesUnknown())});
     } catch (Throwable failure) { // another release of the connector, or of Spark
       SafeRule.restoreInterrupt(failure);
       problem = failure.toString();

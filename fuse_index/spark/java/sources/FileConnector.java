@@ -33,7 +33,7 @@ public class FileConnector extends Connector {
   private static final String FIELD_ID = "parquet.field.id";
   /** What rows of files have that lack the column. */
   private static final String DEFAULT = "EXISTS_DEFAULT";
-  /** Of more roots, each is looked for by the table whose partition it is: a query may read ten thousand. */
+  /** Beyond so many roots, each is looked for by the table whose partition it is: a query may read ten thousand. */
   private static final int FEW_ROOTS = 4;
   private static final int MOST_PLACES = 16;
   private static final Set<String> PIECES = new HashSet<String>(Arrays.asList(new String[] {"file_block_start", "file_block_length"}));
