@@ -85,12 +85,17 @@ class PageZones:
 
 
 def group_sizes(opened: OpenedFile) -> list[int] | None:
-    """The bytes of each row group; None unless they lie one after the other, right behind the magic."""
+    """The bytes of each row group; None unless they lie one after the other, right behind the magic.
+
+    And unless readers find each by these bytes: one whose first column lies last is found elsewhere.
+    """
     sizes, position = [], FIRST_ZONE_OFFSET
     for group in opened.parsed.groups:
         start = min(chunk.start for chunk in group.chunks)
         end = max(chunk.start + chunk.byte_count for chunk in group.chunks)
         if start != position or sum(chunk.byte_count for chunk in group.chunks) != end - start:
+            return None
+        if not start <= group.middle < end:
             return None
         sizes.append(end - start)
         position = end

@@ -12,6 +12,7 @@ from tests.spark.class_archive import jvm_options
 from tests.spark.foreign.ways import Ways
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", jvm_options())
+os.environ.setdefault("FUSE_INDEX_SECONDS", "120")  # machines that test stand still for longer than 10 s at times
 
 CONNECTORS = Path(sys.prefix) / "lakes"
 

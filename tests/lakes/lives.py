@@ -105,7 +105,7 @@ class Life:
         t, where, also = self.name, self.condition(), self.condition()
         a, b, n, x = (self.names[each] for each in "abnx")
         i = self.chosen.randrange(self.next_id)
-        values = f"({OTHER_SIDE.format(a=f'a{i * 7919 % 100_000:05d}', n=i * 31 % 1000, i=i)})"
+        values = OTHER_SIDE.format(a=f"a{i * 7919 % 100_000:05d}", n=i * 31 % 1000, i=i)
         few = f"(SELECT {a}, {b}, id + 1 AS id2 FROM {t} WHERE {where} ORDER BY id, {a}, {n} LIMIT 3)"
         join = self.chosen.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
         on = [f"t.{a} = o.k", f"t.{a} <=> o.k", f"t.{n} = o.l", f"t.{x} = o.y", f"t.{x} <=> o.y", "t.id = o.i"]
@@ -133,4 +133,6 @@ class Life:
             f"SELECT id FROM {t} WHERE {where} ORDER BY {n} {order} NULLS {nulls}, id LIMIT 4",
             f"SELECT (SELECT max(id) FROM {t} WHERE {where}), (SELECT min(id) FROM {t} WHERE {also})",
         ]
-        return self.chosen.choice(shapes)
+        query = self.chosen.choice(shapes)
+        self.spark.sql(query).schema  # noqa: B018 (one that Spark does not understand would compare nothing)
+        return query

@@ -41,12 +41,12 @@ def test_a_life(ways: Ways, spark: SparkSession, home: Path, format_: str, seed:
     name = create(spark, home, format_, properties(format_, chosen))
     table, life = use_index(spark, home, name, *typed.INDEXED), Life(spark, name, chosen)
     left_out = 0
-    for _ in range(10):
+    for _ in range(8):
         life.step()
         if chosen.random() < 0.2:
             table.sync()
-        for _ in range(6):
+        for _ in range(5):
             query = life.query()
             with conf(spark, **{key: chosen.choice(values) for key, values in SETTINGS.items()}):
                 left_out += sum(use.left_out for use in ways.same(query))
-    assert left_out > 60
+    assert left_out > 40, life.refused

@@ -31,6 +31,11 @@ def test_conditions_on_columns_of_many_types(ways: Ways, spark: SparkSession, ho
     name = create(spark, home, format_, properties)
     use_index(spark, home, name, *typed.INDEXED)
 
+    read = {
+        where: [use.files - use.left_out for use in ways.same(f"SELECT id FROM {name} WHERE {where}")]
+        for where in typed.OF_FEW_FILES
+    }
+    assert read == {where: [files] for where, files in typed.OF_FEW_FILES.items()}
     told = same_on_typed_conditions(ways, name, 4, effort(20))
 
     assert (

@@ -15,6 +15,7 @@ from tests.spark.plain import FILES, Judge, by_id, read, rows, write
 from tests.spark.servers import cluster
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", jvm_options())
+os.environ.setdefault("FUSE_INDEX_SECONDS", "120")  # machines that test stand still for longer than 10 s at times
 # Python workers, of these JVMs and of their executors, are forked with their imports done.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(Path(__file__).parent / "python_path"), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -146,6 +146,7 @@ public class Bridge {
     methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
     List<Rule<LogicalPlan>> rules = new ArrayList<Rule<LogicalPlan>>(ScalaLists.toJava(methods.extraOptimizations()));
     rules.add(new OuterKeysRule<LogicalPlan>(indexes));
+    rules.add(new PlacesRule<LogicalPlan>());
     methods.extraOptimizations_$eq(ScalaLists.toScala(rules));
     BroadcastKeysRule.install((SparkSession) session, indexes);
   }

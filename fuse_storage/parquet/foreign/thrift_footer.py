@@ -36,7 +36,7 @@ _CHUNK_META: Selection = {**dict.fromkeys((1, 2, 3, 4, 5, 7, 9, 11)), 12: _STATI
 _CHUNK: Selection = {1: None, 3: _CHUNK_META, 4: None, 5: None, 8: {}}
 _SELECTION: Selection = {
     2: dict.fromkeys((1, 4, 5, 9)),
-    4: {1: _CHUNK, 3: None},
+    4: {1: _CHUNK, 3: None, 6: None},
     5: {1: None, 2: None},
     6: None,
     7: {1: {}},
@@ -77,8 +77,11 @@ class ForeignChunk:
 
 @dataclass(frozen=True, slots=True)
 class ForeignRowGroup:
+    """A row group. ``middle``: the byte by which readers of parts of a file choose it, as parquet-java reckons that."""
+
     row_count: int
     chunks: tuple[ForeignChunk, ...]
+    middle: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +113,7 @@ def parse_footer(data: bytes, where: str) -> ForeignFooter:
         raise Unsupported(f"{where} is encrypted, and no reader here decrypts: attach files that are not")
     orders = [1 in order for order in members.get(7, [])]
     groups = tuple(
-        ForeignRowGroup(
-            _number(group[3]), tuple(_chunk(chunk, number, orders, where) for number, chunk in enumerate(group[1]))
-        )
+        _row_group(group, orders, where)
         for group in members.get(4, [])
         if _number(group[3])  # some writers make groups without rows, whose chunks may say anything
     )
@@ -127,6 +128,15 @@ def parse_footer(data: bytes, where: str) -> ForeignFooter:
         _bytes(members.get(6, b"")).decode(errors="replace"),
         said.get(b"ARROW:schema", b""),
     )
+
+
+def _row_group(group: ThriftStruct, orders: Sequence[bool], where: str) -> ForeignRowGroup:
+    chunks = tuple(_chunk(chunk, number, orders, where) for number, chunk in enumerate(group[1]))
+    size = group[6] if isinstance(group.get(6), int) else sum(chunk.byte_count for chunk in chunks)
+    first = _struct(group[1][0][3]) if chunks else {9: 0}
+    dictionary = first.get(11)  # a 0 counts, too, where there is none
+    start = min(first[9], dictionary) if isinstance(dictionary, int) else first[9]
+    return ForeignRowGroup(_number(group[3]), chunks, start + size // 2)
 
 
 def _chunk(chunk: ThriftStruct, number: int, orders: Sequence[bool], where: str) -> ForeignChunk:

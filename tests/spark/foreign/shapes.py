@@ -50,8 +50,22 @@ SHAPES: dict[str, tuple[str, list[int]]] = {
     "window": (f"SELECT id, sum(n) OVER (PARTITION BY n % 3 ORDER BY id) FROM {{t}} WHERE a IN ('{X}', '{Y}')", [6]),
     "distinct and having": (f"SELECT n, count(DISTINCT b) c FROM {{t}} WHERE a = '{X}' GROUP BY n HAVING c > 0", [7]),
     "name of the file": (f"SELECT id, input_file_name() FROM {{t}} WHERE a = '{X}'", [7]),
+    "which bytes, right above the scan": (f"SELECT id, input_file_block_length() FROM {{t}} WHERE a = '{X}'", [7]),
+    "which bytes, far above the scan": (
+        "SELECT input_file_block_start(), input_file_block_length(), each FROM {t} "
+        f"LATERAL VIEW explode(array(1, 2)) numbers AS each WHERE a = '{X}'",
+        [7],
+    ),
     "a function of Python": (f"SELECT id FROM {{t}} WHERE a = '{X}' AND has_digits(b)", [7]),
     "numbers for rows": (f"SELECT id, monotonically_increasing_id() >= 0 FROM {{t}} WHERE a = '{X}'", [7]),
+    "numbers and seeds by partition": (
+        f"SELECT id, monotonically_increasing_id(), spark_partition_id(), rand(7) FROM {{t}} WHERE a IN ('{X}', '{Y}')",
+        [6],
+    ),
+    "a sample by its seed": (
+        f"SELECT id FROM (SELECT * FROM {{t}} WHERE a IN ('{X}', '{Y}')) TABLESAMPLE (50 PERCENT) REPEATABLE (3)",
+        [6],
+    ),
     "numbers before the condition": (
         f"SELECT id, m FROM (SELECT *, monotonically_increasing_id() m FROM {{t}}) WHERE a = '{X}'",
         [],

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from tests.spark.foreign.sources import FILES, MISSING, ROWS, ZONE, a_of, rows, use_index, write_file, write_folder
-from tests.spark.foreign.ways import Use, Ways, conf
+from tests.spark.foreign.ways import Use, Ways, conf, uses
 
 NEW = "b00001"
 """A value that comes with another file."""
@@ -51,16 +51,23 @@ def test_a_file_that_was_replaced_is_read(ways: Ways, folder: Path, kept: str) -
         assert [(use.files, use.left_out) for use in told] == [(FILES, FILES - 1)], told
 
 
-def test_a_file_that_is_replaced_behind_a_listing_is_read(ways: Ways, folder: Path) -> None:
-    def query() -> DataFrame:
-        write_file(rows(3), folder / "part-3.parquet")
-        df = ways.spark.read.parquet(str(folder)).where(f"a = '{NEW}'")
-        df._jdf.queryExecution().executedPlan()
-        write_file(with_new_value(3), folder / "part-3.parquet")
-        return df
+def reversed_rows(number: int) -> pa.Table:
+    """The rows of a file, each in another row group."""
+    return rows(number).take(list(range(ROWS - 1, -1, -1)))
 
-    assert ways.left_out(query) == [FILES - 1]
-    assert len(ways.with_votes(query)[0]) == 1
+
+@pytest.mark.parametrize(("value", "other"), [(NEW, with_new_value), (a_of(3 * ROWS + 1), reversed_rows)])
+def test_a_file_that_is_replaced_behind_a_listing_is_read(
+    ways: Ways, folder: Path, value: str, other: Callable[[int], pa.Table]
+) -> None:
+    df = ways.spark.read.parquet(str(folder)).where(f"a = '{value}'")
+    df._jdf.queryExecution().executedPlan()
+    size = (folder / "part-3.parquet").stat().st_size
+    write_file(other(3), folder / "part-3.parquet")
+    assert (folder / "part-3.parquet").stat().st_size == size
+
+    assert len(df.collect()) == 1
+    assert uses(df) == [Use(FILES, FILES - 1)]
 
 
 def test_files_that_are_deleted_between_planning_and_reading_are_missed(ways: Ways, folder: Path) -> None:
@@ -223,8 +230,13 @@ def test_old_calendars(ways: Ways, tmp_path: Path) -> None:
     where = "d = DATE'1970-02-10'"
 
     assert ways.left_out(f"SELECT * FROM parquet.`{place}` WHERE {where}") == [3]
-    with conf(ways.spark, **{"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}):
-        assert ways.left_out(f"SELECT * FROM parquet.`{place}` WHERE {where}") == []
+    for name, value in (
+        ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"),
+        ("spark.sql.legacy.parquet.datetimeRebaseModeInRead", "legacy"),  # as it was called before 3.3
+        ("spark.sql.parquet.int96TimestampConversion", "TRUE"),
+    ):
+        with conf(ways.spark, **{name: value}):
+            assert ways.left_out(f"SELECT * FROM parquet.`{place}` WHERE {where}") == []
     legacy = lambda: ways.spark.read.option("datetimeRebaseMode", "LEGACY").parquet(place).where(where)  # noqa: E731
     assert ways.left_out(legacy) == []
 

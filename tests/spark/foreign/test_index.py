@@ -1,6 +1,7 @@
 """Indexes of sources as users get them: by CALL and in Python, found again by the warehouse, refreshed and let go."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,9 @@ import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_index.errors import InputError
 from fuse_index.pruning.account.uses import SourceUse
+from fuse_index.spark.catalog.indexes import IndexRequests
+from fuse_index.spark.foreign.source_indexes import SourceIndexes
+from fuse_index.spark.lakes.source import NamedSource
 from fuse_storage import InvalidArgument, NotFound
 
 SWITCH = "spark.fuse.index.transparent"
@@ -98,6 +102,48 @@ def test_a_source_is_named_as_queries_name_it(session: SparkSession, lake: Path,
         )
     finally:
         session.sql("DROP TABLE lake_of_names")
+
+
+def test_partitions_that_are_read_are_looked_for_by_their_table(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = [tmp_path / "parts" / f"p={number}" for number in range(FILES)]
+    for number, root in enumerate(roots):
+        root.mkdir(parents=True)
+        pq.write_table(rows(number), root / "0.parquet")
+    look, places = SourceIndexes.find_table, set[str]()
+
+    def note_and_look(indexes: SourceIndexes, format_: str, location: str) -> fuse.Table | None:
+        places.add(location)
+        return look(indexes, format_, location)
+
+    monkeypatch.setattr(SourceIndexes, "find_table", note_and_look)
+    read = session.read.parquet(*map(str, roots)).where(f"key = '{key(4, 120)}'")
+    assert (len(read.collect()), places) == (1, {f"file:{tmp_path}/parts"})
+    fuse_spark.index(session, f"{tmp_path}/parts", "bloom", ["key"])
+    again = session.read.parquet(*map(str, roots)).where(f"key = '{key(4, 120)}'")
+    assert len(again.collect()) == 1
+    assert fuse_spark.explain(again).source == SourceUse("parquet", FILES, FILES - 1, 0, 0)
+
+
+def test_the_ui_counts_files(session: SparkSession, lake: Path) -> None:
+    fuse_spark.index(session, str(lake), "bloom", ["key"])
+    pq.write_table(rows(7), lake / "later.parquet")
+    assert len(session.sql(f"SELECT * FROM parquet.`{lake}` WHERE key = '{key(4, 120)}'").collect()) == 1
+
+    session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    store = session._jsparkSession.sharedState().statusStore()
+    last = store.executionsList().last()
+    values, metrics = store.executionMetrics(last.executionId()), last.metrics()
+    listed = [metrics.apply(number) for number in range(metrics.length())]
+    counted = {
+        "number of files to read": "2",
+        "number of files that indexes and statistics left out": "5",
+        "number of files that no index knows": "1",
+    }
+    shown = {each.name(): values.get(each.accumulatorId()).get() for each in listed if each.name() in counted}
+    assert shown == counted
+    assert "FuseIndexedScan" in last.physicalPlanDescription()
 
 
 def test_new_files_are_read_and_a_refresh_makes_them_known(session: SparkSession, lake: Path) -> None:
@@ -253,3 +299,58 @@ def test_create_index_on_a_table_of_somebody_else_is_kept_in_the_warehouse(sessi
         assert "INDEX_NOT_FOUND" in failure(session, f"DROP INDEX by_key ON {name}")
     finally:
         session.sql("DROP TABLE lake_of_statements")
+
+
+def test_an_index_that_another_session_made_meanwhile_is_one_that_there_is(
+    session: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.sql(f"CREATE TABLE lake_of_two USING parquet LOCATION '{lake}'")
+    name, look, lost = "spark_catalog.default.lake_of_two", IndexRequests._table_of, []
+
+    def look_and_lose(requests: IndexRequests, source: NamedSource) -> fuse.Table | None:
+        found = look(requests, source)
+        if not lost:
+            lost.append(True)
+            fuse_spark.index(session, str(lake), "bloom", ["key"], name="by_key")
+        return found
+
+    try:
+        monkeypatch.setattr(IndexRequests, "_table_of", look_and_lose)
+        session.sql(f"CREATE INDEX IF NOT EXISTS by_key ON {name} USING bloom (key)")
+        session.sql(f"DROP INDEX by_key ON {name}")
+        lost.clear()
+        assert "INDEX_ALREADY_EXISTS" in failure(session, f"CREATE INDEX by_key ON {name} USING bloom (key)")
+        assert "did you mean 'bloom'" in failure(session, f"CREATE INDEX other ON {name} USING blom (key)")
+        assert [row["index"] for row in session.sql("CALL fuse.system.source_indexes()").collect()] == ["by_key"]
+    finally:
+        session.sql("DROP TABLE lake_of_two")
+
+
+def test_sessions_that_create_and_drop_one_index_of_a_source(
+    spark: SparkSession, session: SparkSession, lake: Path, tmp_path: Path
+) -> None:
+    session.sql(f"CREATE TABLE lake_of_many USING parquet LOCATION '{lake}'")
+    sessions = [session, *(spark.newSession() for _ in range(3))]
+    for other in sessions[1:]:
+        fuse_spark.install(other, warehouse=tmp_path / "warehouse")
+
+    def outcomes(statement: str) -> set[str]:
+        def run(each: SparkSession) -> str:
+            by = " USING bloom (key)" if statement.startswith("CREATE") else ""
+            try:
+                each.sql(f"{statement} ON spark_catalog.default.lake_of_many{by}")
+            except PySparkException as refusal:
+                return str(refusal).partition("]")[0].strip("[")
+            return "done"
+
+        with ThreadPoolExecutor(len(sessions)) as threads:
+            return set(threads.map(run, sessions))
+
+    try:
+        for _ in range(4):
+            assert outcomes("CREATE INDEX IF NOT EXISTS by_key") == {"done"}
+            assert outcomes("DROP INDEX IF EXISTS by_key") == {"done"}
+            assert "done" in outcomes("CREATE INDEX by_key")
+            assert outcomes("DROP INDEX by_key") <= {"done", "INDEX_NOT_FOUND"}
+    finally:
+        session.sql("DROP TABLE lake_of_many")

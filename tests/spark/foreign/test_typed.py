@@ -27,6 +27,12 @@ def test_conditions_on_columns_of_many_types(ways: Ways, spark: SparkSession, tm
                 spark.sql(f"INSERT INTO typed {typed.rows_sql(number * typed.ROWS, (number + 1) * typed.ROWS)}")
         use_index(spark, tmp_path / "lake", tmp_path / "index", columns=typed.INDEXED)
 
+        read = {
+            where: [use.files - use.left_out for use in ways.same(f"SELECT id FROM typed WHERE {where}")]
+            for where in typed.OF_FEW_FILES
+        }
+        unread = {"d = DATE'2020-07-31'": typed.FILES} if written == "legacy" else {}
+        assert read == {where: [files] for where, files in (typed.OF_FEW_FILES | unread).items()}
         told = same_on_typed_conditions(ways, "typed", 3, effort(20))
 
         assert sum(use.left_out for use in told) > effort(20) // 3

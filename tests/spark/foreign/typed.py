@@ -34,6 +34,23 @@ WITHOUT_ODD_TYPES = COLUMNS | {"c": "STRING", "v": "STRING", "sm": "INT"}
 INDEXED = ["a", "b", "n", "x", "d", "m", "v"]
 _DAY, _SECOND, _LOCAL = date(2020, 2, 25), datetime(2021, 3, 27, 23), datetime(2021, 3, 28, 0, 30)
 
+OF_FEW_FILES = {
+    "a = 'a43283'": 1,
+    "a IN ('a43283', NULL)": 1,
+    "a <=> 'a43283'": 1,
+    "NOT (a <> 'a43283')": 1,
+    "n = 867": 1,
+    "n + 1 = 868": 1,
+    "n = 867.0": 1,
+    "n = '867'": 1,
+    "d = DATE'2020-07-31'": 2,
+    "m = 96.25": 2,
+    "a = 'a43283' OR n = 867": 1,
+    "a = 'a43283' AND length(b) > 0": 1,
+    "a = 'nobody' AND x > 0": 0,
+}
+"""Conditions of which indexes know in how many files they may be true: no more of these are read."""
+
 
 def rows_sql(first: int, last: int) -> str:
     """A query of the rows from one id up to another, which one task gives."""

@@ -27,18 +27,20 @@ public class ScanPruning {
   public final Map<String, SQLMetric> metrics;
   /** Whether row groups may be left out of files that are read: not where a query asks for the pieces that a file is read in. */
   private final boolean mayCut;
+  private final boolean mayRenumber;
   private SparkPlan decidedFor;
   private FileVotes votes;
   private String problem;
 
-  private ScanPruning(Connector connector, SourceIndex index, VoteQuestion question, LinkedHashMap<String, String> refused, boolean mayCut, SparkContext context) {
+  private ScanPruning(Connector connector, SourceIndex index, VoteQuestion question, LinkedHashMap<String, String> refused, WantedRows wanted, SparkContext context) {
     this.connector = connector;
     this.index = index;
     this.question = question;
     this.refused = refused;
-    this.mayCut = mayCut;
+    this.mayCut = wanted.mayCut;
+    this.mayRenumber = wanted.mayRenumber;
     this.context = context;
-    this.metrics = ScanMetrics.ofNode(context);
+    this.metrics = ScanMetrics.ofFiles(context);
   }
 
   /** What a fragment of a plan over a leaf wants of it; null where nobody can vote on any of it that is worth a question. */
@@ -50,7 +52,7 @@ public class ScanPruning {
     boolean worthAsking = columns.translateAll(wanted.conditions, asked, refused);
     Json top = wanted.isFirst() && refused.isEmpty() && connector.tellsDeletedRows() ? wanted.top(columns, index) : null;
     if (!worthAsking && top == null) return null;
-    return new ScanPruning(connector, index, index.question(asked, top), refused, wanted.mayCut, context);
+    return new ScanPruning(connector, index, index.question(asked, top), refused, wanted, context);
   }
 
   /** The node that reads the files, in a plan of one leaf; null where something else stands there, which reads them in its own way. */
@@ -73,11 +75,15 @@ public class ScanPruning {
       connector.list(scan, asked);
       problem = asked.ask(question, connector.hadoop());
       if (problem != null) return;
-      connector.leaveOut(scan, asked, mayCut);
+      connector.leaveOut(scan, asked, mayCut, mayRenumber);
       votes = asked;
       index.meet(asked.filesUnknown());
       decidedFor = scan;
-      ScanMetrics.post(context, metrics, new CustomTaskMetric[] {new ScanMetrics.Measured(ScanMetrics.READ, asked.bytesRead()), new ScanMetrics.Measured(ScanMetrics.SKIPPED, asked.bytesSkipped())});
+      ScanMetrics.post(context, metrics, new CustomTaskMetric[] {
+          new ScanMetrics.Measured(ScanMetrics.READ, asked.bytesRead()), new ScanMetrics.Measured(ScanMetrics.SKIPPED, asked.bytesSkipped()),
+          new ScanMetrics.Measured(ScanMetrics.FILES_READ, asked.files() - asked.filesLeftOut()),
+          new ScanMetrics.Measured(ScanMetrics.FILES_LEFT_OUT, asked.filesLeftOut()),
+          new ScanMetrics.Measured(ScanMetrics.FILES_UNKNOWN, asked.filesUnknown())});
     } catch (Throwable failure) { // another release of the connector, or of Spark
       SafeRule.restoreInterrupt(failure);
       problem = failure.toString();

@@ -22,13 +22,16 @@ public class WantedRows {
   public final List<Expression> conditions;
   /** Whether row groups may be left out of files that are read: not where a query asks for the pieces that a file is read in. */
   public final boolean mayCut;
+  /** Whether partitions may have other numbers than without votes. */
+  public final boolean mayRenumber;
   private final OrderedLimit first;
   /** What rows are ordered by, in terms of the leaf; null of all rows, in no order. */
   private final Expression key;
 
-  private WantedRows(List<Expression> conditions, boolean mayCut, OrderedLimit first, Expression key) {
+  private WantedRows(List<Expression> conditions, boolean mayCut, LogicalPlan leaf, OrderedLimit first, Expression key) {
     this.conditions = conditions;
-    this.mayCut = mayCut;
+    this.mayCut = mayCut && PlacesRule.mayCut(leaf);
+    this.mayRenumber = PlacesRule.mayRenumber(leaf);
     this.first = first;
     this.key = key;
   }
@@ -65,7 +68,7 @@ public class WantedRows {
       if (first != null && key == null) return null;
       node = Trees.child(node);
     }
-    return node.children().isEmpty() ? new WantedRows(conditions, mayCut, first, key) : null;
+    return node.children().isEmpty() ? new WantedRows(conditions, mayCut, node, first, key) : null;
   }
 
   public boolean isFirst() { return first != null; }
@@ -87,7 +90,7 @@ public class WantedRows {
     return plan != above && (tellsPieces(plan) || tellsPieces(Trees.child(plan), above));
   }
 
-  private static boolean tellsPieces(LogicalPlan node) {
+  static boolean tellsPieces(LogicalPlan node) {
     for (Expression expression : ScalaLists.toJava(node.expressions())) if (tellsPieces(expression)) return true;
     return false;
   }

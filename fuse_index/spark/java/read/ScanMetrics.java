@@ -21,6 +21,10 @@ import scala.jdk.javaapi.CollectionConverters;
 public class ScanMetrics {
   public static final String READ = "fuseBytesRead";
   public static final String SKIPPED = "fuseBytesSkipped";
+  /** How many files are read, were left out, and are not known, of a node over somebody else's scan. */
+  public static final String FILES_READ = "fuseFilesRead";
+  public static final String FILES_LEFT_OUT = "fuseFilesLeftOut";
+  public static final String FILES_UNKNOWN = "fuseFilesUnknown";
   private static final String EXECUTION = "spark.sql.execution.id";
 
   /** A value that the driver knows before there are tasks. */
@@ -50,12 +54,27 @@ public class ScanMetrics {
   }
 
   /** Makes the metrics of a node of a plan that is no scan of Spark's. */
-  public static Map<String, SQLMetric> ofNode(SparkContext context) {
+  public static Map<String, SQLMetric> ofNode(SparkContext context) { return toScala(sizes(context)); }
+
+  /** Makes those of a node over somebody else's scan, of which votes leave out files. */
+  public static Map<String, SQLMetric> ofFiles(SparkContext context) {
+    HashMap<String, SQLMetric> metrics = sizes(context);
+    metrics.put(FILES_READ, SQLMetrics$.MODULE$.createMetric(context, "number of files to read"));
+    metrics.put(FILES_LEFT_OUT, SQLMetrics$.MODULE$.createMetric(context, "number of files that indexes and statistics left out"));
+    metrics.put(FILES_UNKNOWN, SQLMetrics$.MODULE$.createMetric(context, "number of files that no index knows"));
+    return toScala(metrics);
+  }
+
+  private static HashMap<String, SQLMetric> sizes(SparkContext context) {
     HashMap<String, SQLMetric> metrics = new HashMap<String, SQLMetric>();
     for (CustomMetric metric : supported()) {
       long unset = SQLMetrics$.MODULE$.createSizeMetric$default$3();
       metrics.put(metric.name(), SQLMetrics$.MODULE$.createSizeMetric(context, metric.description(), unset));
     }
+    return metrics;
+  }
+
+  private static Map<String, SQLMetric> toScala(HashMap<String, SQLMetric> metrics) {
     return (Map<String, SQLMetric>) Map$.MODULE$.from(CollectionConverters.asScala(metrics));
   }
 

@@ -48,9 +48,9 @@ public abstract class Connector {
 
   /**
    * Takes from what such a node is about to read, which nobody has begun to, the files that votes leave out and, where it `mayCut` files,
-   * row groups of others.
+   * row groups of others. Unless it `mayRenumber` partitions, those without files stay, and the others have the numbers that they had.
    */
-  public abstract void leaveOut(SparkPlan scan, FileVotes votes, boolean mayCut) throws Exception;
+  public abstract void leaveOut(SparkPlan scan, FileVotes votes, boolean mayCut, boolean mayRenumber) throws Exception;
 
   public boolean isSwitchedOff() {
     for (Map.Entry<String, String> option : options().entrySet()) {

@@ -33,6 +33,9 @@ public class FileConnector extends Connector {
   private static final String FIELD_ID = "parquet.field.id";
   /** What rows of files have that lack the column. */
   private static final String DEFAULT = "EXISTS_DEFAULT";
+  /** Beyond so many roots, each is looked for by the table whose partition it is: a query may read ten thousand. */
+  private static final int FEW_ROOTS = 4;
+  private static final int MOST_PLACES = 16;
   private static final Set<String> PIECES = new HashSet<String>(Arrays.asList(new String[] {"file_block_start", "file_block_length"}));
 
   private final HadoopFsRelation relation;
@@ -58,9 +61,14 @@ public class FileConnector extends Connector {
   public String format() { return isDelta ? "delta" : "parquet"; }
 
   public List<String> locations() {
-    List<String> roots = new ArrayList<String>();
-    for (Path root : ScalaLists.toJava(relation.location().rootPaths())) roots.add(root.toString());
-    return roots;
+    List<Path> roots = ScalaLists.toJava(relation.location().rootPaths());
+    Set<String> places = new LinkedHashSet<String>();
+    for (int i = 0; i < roots.size() && places.size() < MOST_PLACES; i++) {
+      Path place = (Path) roots.get(i);
+      while (roots.size() > FEW_ROOTS && place.getName().indexOf('=') > 0) place = place.getParent();
+      places.add(place.toString());
+    }
+    return new ArrayList<String>(places);
   }
 
   protected Map<String, String> options() { return CollectionConverters.asJava(relation.options()); }
@@ -104,11 +112,13 @@ public class FileConnector extends Connector {
 
   private boolean readsOldTimes() {
     SQLConf conf = SQLConf.get();
-    return conf.getConfString("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION").equalsIgnoreCase("LEGACY")
-        || conf.getConfString("spark.sql.parquet.int96RebaseModeInRead", "EXCEPTION").equalsIgnoreCase("LEGACY")
-        || conf.getConfString("spark.sql.parquet.int96TimestampConversion", "false").equals("true")
-        || relation.options().toString().toLowerCase().indexOf("rebasemode") >= 0;
+    // By their entries: each has a former name, too, and takes "TRUE" for true.
+    return isLegacy(conf.getConf(SQLConf.PARQUET_REBASE_MODE_IN_READ())) || isLegacy(conf.getConf(SQLConf.PARQUET_INT96_REBASE_MODE_IN_READ()))
+        || conf.isParquetINT96TimestampConversion() || relation.options().toString().toLowerCase().indexOf("rebasemode") >= 0;
   }
+
+  /** A text before Spark 4.1, and an object since then. */
+  private static boolean isLegacy(Object mode) { return String.valueOf(mode).equalsIgnoreCase("LEGACY"); }
 
   public boolean reads(SparkPlan node) { return node instanceof FileSourceScanExec; }
 
@@ -134,7 +144,7 @@ public class FileConnector extends Connector {
 
   public Configuration hadoop() { return relation.sparkSession().sparkContext().hadoopConfiguration(); }
 
-  public void leaveOut(SparkPlan scan, FileVotes votes, boolean mayCut) throws Exception {
+  public void leaveOut(SparkPlan scan, FileVotes votes, boolean mayCut, boolean mayRenumber) throws Exception {
     RDD<?> rdd = source(((FileSourceScanExec) scan).inputRDD(), FileScanRDD.class);
     if (rdd == null) return;
     boolean bucketed = relation.bucketSpec().isDefined(); // there a partition is a bucket, by its number
@@ -143,7 +153,7 @@ public class FileConnector extends Connector {
     for (FilePartition partition : partitions(scan)) {
       List<PartitionedFile> files = new ArrayList<PartitionedFile>();
       for (PartitionedFile file : partition.files()) files.addAll(pieces(file, votes, inParts && !bucketed));
-      if (bucketed) partitions.add(new FilePartition(partition.index(), (PartitionedFile[]) files.toArray(new PartitionedFile[0])));
+      if (bucketed || !mayRenumber) partitions.add(new FilePartition(partition.index(), (PartitionedFile[]) files.toArray(new PartitionedFile[0])));
       else if (!files.isEmpty()) partitions.add(new FilePartition(partitions.size(), (PartitionedFile[]) files.toArray(new PartitionedFile[0])));
     }
     Reflection.set(rdd, FileScanRDD.class, "filePartitions", ScalaLists.toScala(partitions));

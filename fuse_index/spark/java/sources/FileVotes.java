@@ -20,6 +20,8 @@ public class FileVotes {
   /** Files of which all rows count, as far as their connector knows: none of them was deleted. */
   private final Set<String> whole = new LinkedHashSet<String>();
   private final Set<String> leftOut = new HashSet<String>();
+  /** Files of which row groups may be left out. */
+  private final Set<String> cut = new HashSet<String>();
   private final Set<String> inPart = new HashSet<String>();
   private int unknown;
   private long bytesRead;
@@ -46,8 +48,13 @@ public class FileVotes {
       int block = ((Integer) file.getValue()).intValue();
       if (block < 0) unknown++;
       else if (!mask.mustRead(block)) leftOut.add((String) file.getKey());
+      else if (!mask.ranges(block).isEmpty()) cut.add((String) file.getKey());
     }
-    leftOut.removeAll(changed(leftOut, hadoop));
+    Set<String> voted = new HashSet<String>(leftOut);
+    voted.addAll(cut);
+    Set<String> changed = changed(voted, hadoop);
+    leftOut.removeAll(changed);
+    cut.removeAll(changed);
     return null;
   }
 
@@ -90,8 +97,7 @@ public class FileVotes {
 
   /** Ranges of a file outside of which no row can match, each its first byte and number of bytes; none where that is not known. */
   public List<long[]> ranges(String path) {
-    int block = ((Integer) blocks.get(path)).intValue();
-    return block < 0 || !mask.mustRead(block) ? Collections.<long[]>emptyList() : mask.ranges(block);
+    return cut.contains(path) ? mask.ranges(((Integer) blocks.get(path)).intValue()) : Collections.<long[]>emptyList();
   }
 
   public void read(String path, long bytes, boolean whole) {

@@ -84,14 +84,14 @@ public class IcebergConnector extends Connector {
 
   public Configuration hadoop() { return null; }
 
-  public void leaveOut(SparkPlan scan, FileVotes votes, boolean mayCut) throws Exception {
+  public void leaveOut(SparkPlan scan, FileVotes votes, boolean mayCut, boolean mayRenumber) throws Exception {
     RDD<?> rdd = source(((BatchScanExec) scan).inputRDD(), DataSourceRDD.class);
     if (rdd == null) return;
     List<Object> groups = new ArrayList<Object>();
     for (Object group : groups(scan)) {
       boolean any = false;
       for (Object partition : partitions(group)) any |= keepsAny(partition, votes, mayCut);
-      if (any || isPartitioned()) groups.add(group);
+      if (any || !mayRenumber || isPartitioned()) groups.add(group);
     }
     Reflection.set(rdd, DataSourceRDD.class, "inputPartitions", ScalaLists.toScala(groups));
   }
