@@ -12,6 +12,7 @@ import os
 import statistics
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
 from benchmarks import report
+from benchmarks.worker import cpu_of_family
 from fuse_index import spark as fuse_spark
 from fuse_index.indexes.registry import Host
 
@@ -48,16 +50,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=10_000_000)
     parser.add_argument("--block-rows", type=int, default=250_000)
+    parser.add_argument("--place", help="a folder to keep the table in; a run that was ended goes on where it was")
     wanted = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "plugins" / "fuse-index-trigram"))
     import fuse_index_trigram
 
     os.environ |= report.environment()
-    with tempfile.TemporaryDirectory() as folder:
+    with nullcontext(wanted.place) if wanted.place else tempfile.TemporaryDirectory() as folder:
         host = Host([*Host.discover().plugins, fuse_index_trigram])
-        table = fuse.create_table(folder, "line STRING", properties={"block_rows": wanted.block_rows}, host=host)
-        table.create_index("by_substring", "trigram", ["line"])
-        for first in range(0, wanted.lines, LINES_AT_ONCE):
+        if not any(Path(folder).iterdir()):
+            made = fuse.create_table(folder, "line STRING", properties={"block_rows": wanted.block_rows}, host=host)
+            made.create_index("by_substring", "trigram", ["line"])
+        table = fuse.open_table(folder, host=host)
+        for first in range(table.count(), wanted.lines, LINES_AT_ONCE):
             table.append(lines(first, min(LINES_AT_ONCE, wanted.lines - first), wanted.lines // 3))
         builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", False)
         spark = builder.config("spark.driver.memory", "4g").getOrCreate()
@@ -68,8 +73,8 @@ def main() -> None:
             plain = fuse_spark.read(spark, folder, indexes=False).where(where)
             taken = {name: [] for name in ("with", "without")}
             for _ in range(RUNS):
-                taken["with"].append(seconds(spark, indexed))
-                taken["without"].append(seconds(spark, plain))
+                taken["with"].append(seconds(indexed))
+                taken["without"].append(seconds(plain))
             medians = {name: round(statistics.median(times), 3) for name, times in taken.items()}
             blocks = fuse_spark.explain(indexed).to_dict()["blocks"]
             ratio = round(medians["with"] / medians["without"], 3)
@@ -77,16 +82,11 @@ def main() -> None:
         spark.stop()
 
 
-def seconds(spark: SparkSession, rows: DataFrame) -> float:
+def seconds(rows: DataFrame) -> float:
     """Processor time of the JVM and of this process for all rows; there is to be one."""
-    before = processor_seconds(spark)
+    before = cpu_of_family()
     assert len(rows.collect()) == 1
-    return processor_seconds(spark) - before
-
-
-def processor_seconds(spark: SparkSession) -> float:
-    system = spark._jvm.java.lang.management.ManagementFactory.getOperatingSystemMXBean()
-    return system.getProcessCpuTime() / 1e9 + sum(os.times()[:2])
+    return cpu_of_family() - before
 
 
 if __name__ == "__main__":

@@ -226,7 +226,11 @@ class _Rows:
 
     def _known_call(self, term: Call, approximate: bool = False) -> _Values:
         operands = [self.term(argument) for argument in term.arguments]
-        return calls.evaluate_known_call(term, operands, len(self.rows), self.context, self.lenient, approximate)
+        rows = len(self.rows)
+        if rows and all(isinstance(each, pa.Scalar) for each in operands):  # array(0.1, 0.2) beside each row
+            values = calls.evaluate_known_call(term, operands, 1, self.context, self.lenient, approximate)
+            return values[0] if isinstance(values, pa.Array | pa.ChunkedArray) else values
+        return calls.evaluate_known_call(term, operands, rows, self.context, self.lenient, approximate)
 
     def _known(self, term: Term, evaluate: Callable[[], _Values]) -> _Values:
         try:

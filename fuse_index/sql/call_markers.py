@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +23,12 @@ from fuse_index.predicate import Call, Literal, Term
 
 CALL_MARK_PREFIX = "fuse_index call "
 VALUE_MARK_PREFIX = "fuse_index value "
-"""The mark of a function that is no condition: ``if(mark, meaning, NULL)``. It is read where rows are ordered by it."""
+"""The mark of a function that is no condition: ``if(mark, meaning, NULL)``. It is read where rows are ordered by it.
+
+With a ``condition`` in its text, which ``CallConditions.java`` writes, it stands for that condition on the value.
+"""
+CALL_CONDITION, CALL_VALUE = "condition", "fuse value"
+"""What the text calls it, and the column that is the value in it."""
 _Tree = Mapping[str, Any]
 _BOOLEAN = pa.bool_()
 
@@ -46,6 +52,36 @@ def parse_call_mark(
     tree: _Tree, term: Callable[[_Tree], Term], prefix: str = CALL_MARK_PREFIX, returns: pa.DataType = _BOOLEAN
 ) -> Call | None:
     """The call that a tree of Spark's is the mark of, if it is one. Raises what ``term`` raises for its operands."""
+    found = _parse_mark(tree, prefix)
+    return None if found is None else _call(*found, term, returns)
+
+
+def parse_condition_mark(tree: _Tree, term: Callable[[_Tree], Term]) -> tuple[Call, _Tree] | None:
+    """The call, and the condition on its value, that a tree of Spark's is the mark of, if it is one.
+
+    Raises what ``term`` raises.
+    """
+    found = _parse_mark(tree, VALUE_MARK_PREFIX)
+    if found is None or CALL_CONDITION not in found[0]:
+        return None
+    condition = found[0][CALL_CONDITION]
+    returns = next(
+        (types.type_from_spark_json(each["type"]) for each in _nodes(condition) if is_call_value(each)), None
+    )
+    if returns is None:
+        return None
+    call = _call(*found, term, returns)
+    arguments = tuple(_spelled(each) if isinstance(each, Literal) else each for each in call.arguments)
+    return replace(call, arguments=arguments), condition
+
+
+def is_call_value(tree: _Tree) -> bool:
+    """Whether a tree is the value of a call in a condition on it."""
+    return tree["node"] == "AttributeReference" and tree["name"] == CALL_VALUE and not tree["ours"]
+
+
+def _parse_mark(tree: _Tree, prefix: str) -> tuple[Mapping[str, Any], Sequence[_Tree]] | None:
+    """What a mark says, and what stands beside its signs, in order."""
     match tree:
         case {"node": "In", "children": [inner, *_]} | {"node": "InSet", "children": [inner]}:
             pass
@@ -57,10 +93,29 @@ def parse_call_mark(
     first = next((sign for sign in operands if sign.startswith("{")), None)
     if first is None:
         return None
-    said = json.loads(first)
     signs = [first, *(str(number) for number in range(1, len(operands)))]
-    columns = iter([operands[sign] for sign in signs])
+    return json.loads(first), [operands[sign] for sign in signs]
+
+
+def _call(
+    said: Mapping[str, Any], operands: Sequence[_Tree], term: Callable[[_Tree], Term], returns: pa.DataType
+) -> Call:
+    columns = iter(operands)
     return Call(said["call"], tuple(_argument(argument, columns, term) for argument in said["arguments"]), returns)
+
+
+def _nodes(tree: _Tree) -> Iterator[_Tree]:
+    yield tree
+    for child in tree.get("children", ()):
+        yield from _nodes(child)
+
+
+def _spelled(constant: Literal) -> Term:
+    """A constant as conditions have it: an array is a call of its elements, as it is where nobody has Spark."""
+    if not pa.types.is_list(constant.type) or constant.value is None or not constant.value:
+        return constant
+    element = constant.type.value_type
+    return Call("array", tuple(Literal(value, element) for value in constant.value), constant.type)
 
 
 def _as_text(sql: str, column: Term) -> str:

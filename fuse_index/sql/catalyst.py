@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -51,7 +52,7 @@ from fuse_index.predicate import (
     Term,
 )
 from fuse_index.reasons import Reason
-from fuse_index.sql.call_markers import VALUE_MARK_PREFIX, parse_call_mark
+from fuse_index.sql.call_markers import VALUE_MARK_PREFIX, parse_call_mark, parse_condition_mark
 from fuse_index.sql.catalyst_calls import CatalystCallReader
 from fuse_index.sql.catalyst_terms import CatalystTree, decode_catalyst_value
 from fuse_index.sql.catalyst_values import CatalystValueReader
@@ -186,7 +187,7 @@ class _Reader(CatalystValueReader):
 
     def meaning(self, tree: CatalystTree) -> Leaf | None:
         """What index kinds are asked about in the place of a condition that is not understood; None if nothing."""
-        return _MeaningReader(self.schema, self.context, arithmetic=True).leaf(tree)
+        return _MeaningReader(self.schema, self.context, arithmetic=True, call=self.call).leaf(tree)
 
     # --- conditions -------------------------------------------------------------------------------------------
 
@@ -205,6 +206,9 @@ class _Reader(CatalystValueReader):
     def in_list(self, tree: CatalystTree) -> Predicate:
         if (call := parse_call_mark(tree, self.term)) is not None:
             return call
+        if (marked := parse_condition_mark(tree, self.term)) is not None:
+            call, condition = marked
+            return replace(self, call=call).predicate(condition)
         term, *listed = (self.term(child) for child in tree["children"])
         values = [value for value in listed if isinstance(value, Literal) and value.type == term.type]
         if tree["node"] == "InSet":

@@ -26,6 +26,7 @@ from fuse_index.expressions.scalar_functions import (
 from fuse_index.expressions.variant.get import VARIANT_PATH
 from fuse_index.predicate import Call, Cast, CastMode, Column, Context, JsonFunction, JsonPath, Literal, Term
 from fuse_index.reasons import Reason
+from fuse_index.sql.call_markers import is_call_value
 from fuse_storage import Field, Schema
 
 CatalystTree = Mapping[str, Any]
@@ -36,13 +37,18 @@ _CAST_MODES: Mapping[str, CastMode] = {"LEGACY": "legacy", "ANSI": "ansi", "TRY"
 
 @dataclass(frozen=True)
 class CatalystTermReader:
+    """``call``: the call of a plugin's function whose value conditions are on, where they are in the text of a mark."""
+
     schema: Schema
     context: Context
     arithmetic: bool = False
+    call: Call | None = None
 
     def term(self, tree: CatalystTree) -> Term:
         if tree["node"] not in _TERMS:
             raise UnsupportedExpression
+        if self.call is not None and is_call_value(tree):
+            return self.call
         return _TERMS[tree["node"]](self, tree)
 
     def attribute(self, tree: CatalystTree) -> Column:

@@ -1,13 +1,26 @@
 """A stranger's functions, and an index that votes on them: ``divides`` needs Python, ``even`` Spark can say, ``alike``
-has two columns.
+has two columns, and ``remainder`` is no condition.
 """
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_index.plugin import NONE, SOME, Ballot, Function, IndexKind, Probe, Reason, Refusal, Sidecar, hookimpl
-from fuse_index.predicate import Call, Literal
+from fuse_index.plugin import (
+    ALL,
+    NONE,
+    SOME,
+    Ballot,
+    Function,
+    IndexKind,
+    Probe,
+    Reason,
+    Refusal,
+    Sidecar,
+    ValueSet,
+    hookimpl,
+)
+from fuse_index.predicate import Call, Compare, In, Literal
 
 ALL_REMAINDERS = 840
 """A multiple of many numbers."""
@@ -17,6 +30,13 @@ def divides(numbers, divisor):
     """Whether a constant divides a number."""
     whole = divisor.as_py()
     return pa.array([None if number is None else number % whole == 0 for number in numbers.to_pylist()], pa.bool_())
+
+
+def remainder(numbers, divisor):
+    """What is left of a number that is divided by a constant."""
+    return pa.array(
+        [None if number is None else number % divisor.as_py() for number in numbers.to_pylist()], pa.int64()
+    )
 
 
 def alike(left, right, letters=None):
@@ -47,16 +67,27 @@ class Remainders(IndexKind):
     def compile(self, what, inputs, options, context):
         match what:
             case Call("even", (term,)) if term == inputs[0].term:
-                return Probe(2)
+                return Probe((2, None))
             case Call("divides", (term, Literal(divisor))) if term == inputs[0].term and ALL_REMAINDERS % divisor == 0:
-                return Probe(divisor)
-        return Refusal(Reason.LEAF_UNSUPPORTED, "remainders answers even() and divides()")
+                return Probe((divisor, None))
+            case Compare(_, call, _) | In(call, _):
+                match call:
+                    case Call("remainder", (term, Literal(divisor))) if term == inputs[0].term:
+                        if ALL_REMAINDERS % divisor == 0 and (wanted := ValueSet.of(what)) is not None:
+                            return Probe((divisor, wanted))
+        return Refusal(Reason.LEAF_UNSUPPORTED, "remainders answers even(), divides() and remainder()")
 
     def probe(self, probe, batch):
-        held = batch.summaries.to_pylist()
-        return Ballot(
-            np.array([SOME if one is None or any(r % probe.what == 0 for r in one) else NONE for one in held], np.uint8)
-        )
+        divisor, wanted = probe.what
+
+        def vote(held):
+            left = set() if held is None else {each % divisor for each in held}
+            if held is None or (wanted is None and 0 in left):
+                return SOME
+            matching = [wanted is not None and wanted.overlaps(each, each) for each in left]
+            return ALL if matching and all(matching) else SOME if any(matching) else NONE
+
+        return Ballot(np.array([vote(held) for held in batch.summaries.to_pylist()], np.uint8))
 
 
 @hookimpl
@@ -73,6 +104,14 @@ def fuse_index_functions():
             (pa.int64(),),
             lambda numbers: divides(numbers, pa.scalar(2)),
             native=lambda number: f"({number} % 2 = 0)",
+        ),
+        Function(
+            "remainder",
+            (pa.int64(), pa.int64()),
+            remainder,
+            constants=frozenset([1]),
+            check=not_zero,
+            returns=pa.int64(),
         ),
         Function("alike", (pa.string(), pa.string(), pa.int64()), alike, optional=1, constants=frozenset([2])),
     ]

@@ -30,7 +30,11 @@ RUN = ("python", "sh", "console", "sql", "toml")
 
 _FENCE = re.compile(r"^( *)```([^\n`]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# (at the end of )?([\w/]+\.(?:py|toml))\n")
-_NEEDS_SPARK = re.compile(r"\bspark\b")
+_NEEDS_SPARK = {
+    "python": re.compile(r"\bspark\b"),
+    "sh": re.compile(r"\bpython \w+_in_spark\.py"),
+    "sql": re.compile(""),
+}
 _VARYING = [
     (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
     (re.compile(r"\b\d+\.\d+ s\b"), "<seconds>"),
@@ -59,7 +63,7 @@ class Block:
 
     @property
     def needs_spark(self) -> bool:
-        return self.language == "sql" or (self.language == "python" and bool(_NEEDS_SPARK.search(self.text)))
+        return self.language in _NEEDS_SPARK and bool(_NEEDS_SPARK[self.language].search(self.text))
 
     @property
     def runs(self) -> bool:
@@ -139,7 +143,7 @@ class Reader:
     def shell(self, commands: str, where: str) -> str:
         """What these commands print. Raises AssertionError where one fails."""
         self._make_venv()
-        clean = {name: os.environ[name] for name in ("HOME", "JAVA_HOME", "TZ") if name in os.environ}
+        clean = {name: os.environ[name] for name in ("HOME", "JAVA_HOME", "SPARK_LOCAL_IP", "TZ") if name in os.environ}
         environment = clean | {"PATH": f"{self._venv}/bin:/usr/bin:/bin", "PIP_CONFIG_FILE": os.devnull}
         run = subprocess.run(
             ["bash", "-euc", commands], cwd=self.work, env=environment, capture_output=True, text=True, check=False

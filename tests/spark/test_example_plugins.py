@@ -32,6 +32,8 @@ def test_kinds_of_installed_wheels_are_used_in_spark_sql(tmp_path):
         "near < 1.5": [7, 4, 4000, 4000],
         "NOT (near >= 1.5) AND id > 3150": [3, 1, 1000, 4000],
         "near > 60 OR v IS NULL": [1, 4, 4000, 4000],
+        "58 < near AND v IS NOT NULL": [4, 2, 2000, 4000],
+        "near IN (-1, 1000)": [0, 0, 0, 4000],
         "SELECT id FROM fuse.logs.docs ORDER BY near NULLS LAST LIMIT 3": [[3150, 3151, 3250], 1, "exact"],
         "SELECT id, near AS d FROM fuse.logs.docs WHERE v IS NOT NULL AND id <> 3150 ORDER BY d LIMIT 2": [
             [3151, 3250],
@@ -55,5 +57,9 @@ def test_kinds_of_installed_wheels_are_used_in_spark_sql(tmp_path):
             "approximate: recall 0.9, as the search allows",
         ],
         "SELECT id FROM fuse.logs.docs ORDER BY -near NULLS LAST LIMIT 1": [[0], 4],
-        "SELECT id FROM fuse.logs.docs WHERE near > 1 AND id < 3200 ORDER BY near NULLS LAST LIMIT 1": [[3050], 4],
+        "SELECT id FROM fuse.logs.docs WHERE near > 1 AND id < 3200 ORDER BY near NULLS LAST LIMIT 1": [
+            [3050],
+            4,
+            "",
+        ],
     }

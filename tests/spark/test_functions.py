@@ -89,6 +89,17 @@ SAME = [
     ("divides(12, 4)", "true"),
     ("divides(13, 4) OR n = 8", "n = 8"),
     ("divides(CAST(NULL AS INT), 4)", "false"),
+    ("remainder(n, 7) = 1", "n % 7 = 1"),
+    ("remainder(n, 7) <=> 1 OR remainder(maybe, 5) = 2", "n % 7 = 1 OR maybe % 5 = 2"),
+    ("remainder(maybe, 3) <> 1", "maybe % 3 <> 1"),
+    ("NOT (remainder(n, 7) = 1 OR remainder(maybe, 3) = 0)", "n % 7 <> 1 AND maybe % 3 <> 0"),
+    ("remainder(maybe, 3) IS NULL", "maybe IS NULL"),
+    ("coalesce(remainder(maybe, 3), 1) = 1", "coalesce(maybe % 3, 1) = 1"),
+    ("remainder(n, 7) < maybe", "n % 7 < maybe"),
+    ("remainder(n, 7) = remainder(n, 14)", "n % 7 = n % 14"),
+    ("remainder(remainder(n, 14), 7) + 1 = 2", "n % 7 = 1"),
+    ("if(remainder(n, 7) = 1, divides(n, 5), even(n))", "if(n % 7 = 1, n % 5 = 0, n % 2 = 0)"),
+    ("CASE remainder(n, 7) WHEN 1 THEN true WHEN 2 THEN n < 99 END", "n % 7 = 1 OR n % 7 = 2 AND n < 99"),
 ]
 
 
@@ -117,6 +128,19 @@ def test_a_function_means_the_same_on_tables_of_ours_and_of_others(spark: SparkS
         ("NOT divides(n, 7)", 4),
         ("divides(n, 840) AND divides(n, 7)", 1),
         ("divides(n, 7) AND alike(word, other)", 1),
+        ("remainder(n, 7) = 2", 1),
+        ("2 < remainder(n, 7)", 1),
+        ("NOT (remainder(n, 7) <= 1)", 2),
+        ("remainder(n, 7) <> 0", 3),
+        ("remainder(n, 7) IN (0, 3)", 2),
+        ("remainder(n, 7) BETWEEN 1 AND 2", 2),
+        ("remainder(n, 7) = 2 OR divides(n, 7)", 2),
+        ("remainder(n, 7) = 2 OR even(n)", 3),
+        ("remainder(n, 7) = 2 AND n IS NOT NULL AND alike(word, other)", 1),
+        ("NOT (remainder(n, 7) < 2 OR remainder(n, 14) > 99)", 2),
+        ("remainder(n, 7) > 100", 0),
+        ("remainder(n, 7) IS NULL", 4),
+        ("remainder(n, 7) < maybe", 4),
     ],
 )
 def test_the_scan_learns_of_a_call_however_it_is_evaluated(spark: SparkSession, where: str, files: int) -> None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from fuse_index.operations.merge_match import MAX_KEYS_IN_PREDICATE
-from fuse_index.sql.call_markers import CALL_MARK_PREFIX, VALUE_MARK_PREFIX
+from fuse_index.sql.call_markers import CALL_CONDITION, CALL_MARK_PREFIX, CALL_VALUE, VALUE_MARK_PREFIX
 
 MAX_KEYS: Final = MAX_KEYS_IN_PREDICATE
 """Keys of a join or a MERGE beyond which nobody asks about them one by one: nearly every block has one of so many."""
@@ -26,6 +26,12 @@ CALL_MARK: Final = CALL_MARK_PREFIX + "{"
 
 VALUE_MARK: Final = VALUE_MARK_PREFIX + "{"
 """How the mark of a function begins that is no condition."""
+
+CONDITION: Final = CALL_CONDITION
+"""What such a mark calls a condition on the function's value, for which it then stands."""
+
+VALUE: Final = CALL_VALUE
+"""The column that is the value in this condition."""
 
 ARGUMENT: Final = "fuse argument "
 """What stands for an argument, by its number, in the text that Python writes for such a call."""

@@ -173,6 +173,24 @@ def test_functions_of_plugins_are_called_with_arrays_and_constants():
     assert evaluate(Not(call), rows, functions={"match": match}).to_pylist() == [False, True, True]
 
 
+def test_a_call_of_constants_is_computed_once_and_handed_on_as_a_constant():
+    given = []
+
+    def longer(values, others):
+        given.append(others)
+        return pa.array([len(others.as_py())] * len(values), pa.int64())
+
+    array = Call("array", tuple(Literal(each, pa.float64()) for each in (1.0, 2.0)), pa.list_(pa.float64()))
+    call = Call("longer", (Column(("id",), pa.int64()), array), pa.int64())
+    functions = {"longer": Function("longer", (None, None), longer, returns=pa.int64())}
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+
+    for part in (rows, rows.slice(0, 1), rows.slice(0, 0)):
+        assert evaluate_term(call, part, functions=functions).to_pylist() == [2] * len(part)
+        assert evaluate_term(array, part).to_pylist() == [[1.0, 2.0]] * len(part)
+    assert {type(each) for each in given} == {pa.ListScalar}
+
+
 def test_functions_of_spark_are_done_where_they_are_sure():
     column = Column(("t",), pa.string())
     lower = Call("lower", (column,), pa.string())

@@ -10,39 +10,49 @@ from fuse_storage import StoredTable, meter_requests, process_cache
 BLOCKS = 1500
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory):
-    made = str(tmp_path_factory.mktemp("voting") / "table")
-    voting.make(made, BLOCKS, {})
-    return made
+@pytest.fixture(scope="module", params=["local", "s3"])
+def place(request):
+    """Where the table is, and the options that its store is opened with."""
+    with voting.place(request.param) as (url, options):
+        voting.make(url, BLOCKS, options)
+        yield url, options
 
 
 @pytest.mark.parametrize(
-    ("where", "most_requests"),
+    ("where", "most_requests", "most_bytes_read", "most_bytes_kept"),
     [
-        (f"c1 = {voting.WANTED}", 30),
-        (voting.all_of(" AND "), 60),
-        (voting.all_of(" OR "), 90),
+        (f"c1 = {voting.WANTED}", 30, 300, 700),
+        (voting.all_of(" AND "), 60, 400, 1600),
+        (voting.all_of(" OR "), 90, 700, 1900),
     ],
     ids=["one", "and", "or"],
 )
-def test_five_payload_indexes_are_asked_in_few_requests_and_none_the_second_time(url, where, most_requests):
+def test_five_payload_indexes_are_asked_in_few_requests_and_none_the_second_time(
+    place, where, most_requests, most_bytes_read, most_bytes_kept
+):
+    """Bytes are those of a block, on the average."""
+    url, options = place
     process_cache.clear()
-    store = meter_requests(StoredTable.open(url).store)
+    store = meter_requests(StoredTable.open(url, options=options).store)
     table = fuse.Table(StoredTable.open(store), voting.HOST)
 
     explained = table.explain(where)
-    cold = store.request_count
+    cold, read = store.request_count, store.bytes_read
+    kept = process_cache.total_bytes
     store.reset()
     again = table.explain(where)
 
     assert explained.blocks.kept == again.blocks.kept == 1
     assert cold <= most_requests
+    assert read <= most_bytes_read * BLOCKS
+    assert kept <= most_bytes_kept * BLOCKS
+    assert process_cache.total_bytes == kept
     assert store.request_count == 0
 
 
-def test_payloads_that_are_read_at_once_are_those_that_are_read_one_by_one(url):
-    stored = StoredTable.open(url)
+def test_payloads_that_are_read_at_once_are_those_that_are_read_one_by_one(place):
+    url, options = place
+    stored = StoredTable.open(url, options=options)
     blocks = stored.blocks()
     [key] = [found.key for found in load_definitions(stored.snapshot, voting.HOST) if found.name == "by_c2"]
     sidecars = blocks.sidecars(key)

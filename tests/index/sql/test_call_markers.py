@@ -1,13 +1,14 @@
 """Marks of calls: what was written is read back, and nothing else is taken for one."""
 
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
-from fuse_index.predicate import And, Call, Column, Context, In, Literal, Not, Opaque, Or
-from fuse_index.sql.call_markers import CALL_MARK_PREFIX, render_call_mark
+from fuse_index.predicate import And, Call, Column, Compare, Context, In, IsNull, Literal, Not, Opaque, Or
+from fuse_index.sql.call_markers import CALL_MARK_PREFIX, CALL_VALUE, VALUE_MARK_PREFIX, render_call_mark
 from fuse_index.sql.catalyst import decode_filter
 from fuse_index.sql.parse import parse_predicate
 from fuse_storage import Schema
@@ -103,3 +104,62 @@ def test_a_mark_on_what_is_no_column_of_the_table_is_not_understood():
     marked["children"][0]["children"][0]["ours"] = False
 
     assert isinstance(decode_filter(marked, SCHEMA, Context()), Opaque)
+
+
+VECTOR = pa.list_(pa.float64())
+VALUE = {**attribute(CALL_VALUE, "double"), "ours": False}
+
+
+def condition_mark(condition, call, operands):
+    """The mark of a call as ``CallConditions.java`` makes it stand for a condition on its value."""
+    marked = tree(render_call_mark(call, operands, False, VALUE_MARK_PREFIX))
+    [compared] = [each for each in marked["children"][0]["children"] if each["node"] == "EqualTo"]
+    text = compared["children"][1]["value"].removeprefix(VALUE_MARK_PREFIX)
+    compared["children"][1]["value"] = VALUE_MARK_PREFIX + json.dumps({"condition": condition, **json.loads(text)})
+    return marked
+
+
+@pytest.mark.parametrize(
+    ("condition", "read"),
+    [
+        (
+            node("LessThan", VALUE, literal("1.5", "double")),
+            lambda call: Compare("<", call, Literal(1.5, pa.float64())),
+        ),
+        (
+            node("LessThan", literal("1.5", "double"), VALUE),
+            lambda call: Compare(">", call, Literal(1.5, pa.float64())),
+        ),
+        (
+            node("Not", node("LessThan", VALUE, literal("1.5", "double"))),
+            lambda call: Not(Compare("<", call, Literal(1.5, pa.float64()))),
+        ),
+        (node("IsNull", VALUE), IsNull),
+    ],
+)
+def test_a_mark_of_a_value_stands_for_the_condition_in_its_text(condition, read):
+    call = Call("f", (NAME, Literal([0.5, 2.0], VECTOR)), pa.float64())
+    marked = condition_mark(condition, call, ["name"])
+
+    found = decode_filter(marked, SCHEMA, Context())
+
+    array = Call("array", tuple(Literal(each, pa.float64()) for each in (0.5, 2.0)), VECTOR)
+    assert found == read(Call("f", (NAME, array), pa.float64()))
+    assert decode_filter([marked, marked], SCHEMA, Context()) == found  # which is hashed
+
+
+def test_what_is_computed_of_a_value_is_for_index_kinds_alone():
+    computed = node("LessThan", node("Sqrt", VALUE, data_type="double"), literal("1.5", "double"))
+    call = Call("f", (NAME,), pa.float64())
+    marked = condition_mark(computed, call, ["name"])
+
+    found = decode_filter(marked, SCHEMA, Context())
+
+    assert isinstance(found, Opaque)
+    assert found.meaning == Compare("<", Call("sqrt", (call,), pa.float64()), Literal(1.5, pa.float64()))
+
+
+def test_a_mark_of_a_value_without_a_condition_is_no_condition():
+    marked = tree(render_call_mark(Call("f", (NAME,), pa.float64()), ["name"], False, VALUE_MARK_PREFIX))
+
+    assert not isinstance(decode_filter(marked, SCHEMA, Context()), Call)

@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
+from fuse_index.indexes.registry import Host
+from tests.acme import acme_functions
 from tests.spark.foreign.ways import Use, Ways
 
 FILES, ROWS = 4, 30
@@ -72,3 +74,20 @@ def test_a_file_that_no_index_knows(ways: Ways, source: str) -> None:
         assert ways.with_votes(f"SELECT id FROM {source} WHERE match(body, 'file9 AND refund')")[0] == ["Row(id=277)"]
     finally:
         (lake / "9.parquet").unlink()
+
+
+def test_conditions_on_values_of_a_function(spark: SparkSession, ways: Ways, tmp_path: Path) -> None:
+    host, lake = Host([acme_functions]), tmp_path / "lake"
+    lake.mkdir()
+    for number in range(FILES):
+        pq.write_table(pa.table({"n": [7 * i + number for i in range(ROWS)]}), lake / f"{number}.parquet")
+    table = fuse.attach(lake, tmp_path / "index", votes_only=True, host=host)
+    table.create_index("by_remainder", "remainders", ["n"])
+    fuse_spark.install(spark, host)
+    try:
+        fuse_spark.use(spark, tmp_path / "index")
+        for where, read in [("remainder(n, 7) = 2", 1), ("NOT (remainder(n, 7) < 2) AND n > 5", 2)]:
+            [use] = ways.same(f"SELECT n FROM parquet.`{lake}` WHERE {where}")
+            assert FILES - use.left_out == read, where
+    finally:
+        fuse_spark.install(spark, Host.discover())

@@ -30,6 +30,7 @@ SHAPES = [
 ]
 NEAR = "l2_distance(v, array(50.2D, 31.1D))"
 NEARBY = [f"{NEAR} < 1.5", f"NOT ({NEAR} >= 1.5) AND id > 3150", f"{NEAR} > 60 OR v IS NULL"]
+NEARBY += [f"58 < {NEAR} AND v IS NOT NULL", f"{NEAR} IN (-1, 1000)"]
 ORDERS = [
     f"SELECT id FROM fuse.logs.docs ORDER BY {NEAR} NULLS LAST LIMIT 3",
     f"SELECT id, {NEAR} AS d FROM fuse.logs.docs WHERE v IS NOT NULL AND id <> 3150 ORDER BY d LIMIT 2",

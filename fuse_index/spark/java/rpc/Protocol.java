@@ -7,6 +7,8 @@ public class Protocol {
   public static final String LATE_ROWS = "the driver had not read them within %d ms";
   public static final String CALL_MARK = "fuse_index call {";
   public static final String VALUE_MARK = "fuse_index value {";
+  public static final String CONDITION = "condition";
+  public static final String VALUE = "fuse value";
   public static final String ARGUMENT = "fuse argument ";
   public static final String UDF = "fuse udf";
 

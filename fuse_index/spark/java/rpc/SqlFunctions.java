@@ -126,6 +126,18 @@ public class SqlFunctions {
     return marked ? ((If) value).predicate() : value;
   }
 
+  /** A condition that is the mark of a function that is no condition, and TRUE on every row; null for others. */
+  public static Expression valueMarkOf(Expression condition) {
+    boolean sure = (condition instanceof In || condition instanceof InSet) && !condition.nullable();
+    return sure && hasMark((Expression) condition.children().head(), Protocol.VALUE_MARK) ? condition : null;
+  }
+
+  /** Whether a mark is beside this call: it names the function, and has its columns. */
+  public static boolean isMarkOf(Expression mark, PythonUDF call) {
+    boolean named = hasMark(mark, Protocol.VALUE_MARK + "\"call\": \"" + call.name() + "\"");
+    return named && mark.references().subsetOf(call.references()) && call.references().subsetOf(mark.references());
+  }
+
   /** Whether a value is what a Python UDF gives, or will, as it is. */
   private static boolean isCallAlone(Expression value) {
     return value instanceof PythonUDF || value instanceof AttributeReference && ((AttributeReference) value).name().startsWith("pythonUDF");

@@ -4,6 +4,8 @@ import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.sources.*;
+import java.util.*;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.plans.logical.ArrowEvalPython;
@@ -21,7 +23,9 @@ public class ImpliedFilter extends NodeRewrite<LogicalPlan> {
     if (implied == null) return null;
     Filter filter = (Filter) node;
     LogicalPlan python = filter.child();
-    LogicalPlan filtered = new Filter(implied, Trees.child(python));
+    LogicalPlan child = Trees.child(python);
+    // One filter, since a scan is told of what is right above it alone.
+    LogicalPlan filtered = isFilter(child) ? new Filter(new And(((Filter) child).condition(), implied), Trees.child(child)) : new Filter(implied, child);
     return new Filter(filter.condition(), (LogicalPlan) python.withNewChildren(ScalaLists.of(filtered)));
   }
 
@@ -32,8 +36,14 @@ public class ImpliedFilter extends NodeRewrite<LogicalPlan> {
     if (!(python instanceof ArrowEvalPython) && !(python instanceof BatchEvalPython)) return null;
     LogicalPlan child = Trees.child(python);
     if (!readsFuseTable(child) && !(callsFunctions(python) && readsSource(child))) return null;
-    Expression implied = Trees.impliedBy(((Filter) node).condition(), child.outputSet());
-    return implied == null || child.constraints().contains(implied) || isFilteredBy(child, implied) ? null : implied;
+    Expression condition = new CallConditions(python, child.outputSet()).marked(((Filter) node).condition());
+    Expression implied = Trees.impliedBy(condition, child.outputSet());
+    if (implied == null) return null;
+    List<Expression> added = new ArrayList<Expression>();
+    for (Expression conjunct : Trees.conjuncts(implied)) {
+      if (!child.constraints().contains(conjunct) && !isFilteredBy(child, conjunct)) added.add(conjunct);
+    }
+    return added.isEmpty() ? null : Trees.and(added);
   }
 
   private static boolean readsFuseTable(LogicalPlan plan) {
@@ -54,7 +64,11 @@ public class ImpliedFilter extends NodeRewrite<LogicalPlan> {
     return false;
   }
 
+  private static boolean isFilter(LogicalPlan plan) { return plan instanceof Filter && ((Filter) plan).condition().deterministic(); }
+
   private static boolean isFilteredBy(LogicalPlan child, Expression implied) {
-    return child instanceof Filter && ((Filter) child).condition().semanticEquals(implied);
+    if (!(child instanceof Filter)) return false;
+    for (Expression conjunct : Trees.conjuncts(((Filter) child).condition())) if (conjunct.semanticEquals(implied)) return true;
+    return false;
   }
 }
