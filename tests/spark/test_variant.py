@@ -1,6 +1,7 @@
 """VARIANT columns in Spark: values x paths x types find the rows that they find without us, in Spark and locally."""
 
 import itertools
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -152,3 +153,13 @@ def test_spark_reads_what_python_wrote(spark: SparkSession, tmp_path: Path) -> N
     ours = fuse_spark.read(spark, url).selectExpr("id", "to_json(v) j", "schema_of_variant(v) s")
     assert sorted(ours.collect()) == sorted(parsed.collect())
     assert table.schema.field("v").type == VARIANT
+
+
+def test_names_beyond_the_first_plane_are_found_among_many(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark looks a name up by halves among 32 or more, in the order of UTF-16."""
+    names = [*(f"n{number}" for number in range(40)), "\uffee", "😀"]
+    table = fuse.create_table(str(tmp_path / "t"), "id BIGINT, v VARIANT")
+    table.append([{"id": 1, "v": json.dumps({name: number for number, name in enumerate(names)}, ensure_ascii=False)}])
+    fuse_spark.install(spark)
+    wanted = [f"variant_get(v, \"$['{name}']\", 'int')" for name in names]
+    assert list(fuse_spark.read(spark, table.stored.store.url).selectExpr(*wanted).first()) == list(range(len(names)))
