@@ -65,6 +65,11 @@ class DeltaSource:
 
     @staticmethod
     def open(url: str, options: StoreOptions) -> DeltaSource:
+        if url.startswith("uc://"):
+            raise InputError(
+                f"{url} is a name of Unity Catalog, whose credentials deltalake hands to nobody: name its folder "
+                f"(its storage location), or the table in the catalogue's Iceberg REST (iceberg://catalog/schema.table)"
+            )
         return DeltaSource(open_store(url, options).url, options)
 
     def location(self) -> str:
