@@ -84,6 +84,9 @@ def plan_sync(
     about = SourceVersion.of(head.snapshot)
     chosen = columns_of_state(before, state, opened, votes_only, about.choice)
     match = ColumnMatch.of(head.snapshot, chosen.columns)
+    came = {each.id for each in match.fields} - {each.id for each in head.snapshot.schema.fields}
+    if any(came & file.absent.keys() for file in state.files if file.location in found.kept):
+        match.reread = True  # blocks say what they hold of a column that their files lack
     if match.reread and kept:
         added, opened, gone = tuple(state.files), look_into(state.files), list(range(len(blocks)))
         chosen = columns_of_state(None, state, opened, votes_only, about.choice)
