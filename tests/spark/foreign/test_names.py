@@ -9,21 +9,21 @@ from pyspark.sql import SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
-from tests.spark.foreign.ways import Use, Ways
+from tests.spark.foreign.ways import Ways, conf
 
 pytestmark = pytest.mark.every_spark
-CONDITIONS = [
-    "`a.b` = 'y30'",
-    "a.b = 30",
-    "`a.b` IN ('y1', 'y41')",
-    "`s.t`.u < 4",
-    "`l.m`[0] = 33",
-    "`a.b` > 'y55' OR a.b > 57",
-]
+CONDITIONS = {
+    "`a.b` = 'y30'": {"a.b"},
+    "a.b = 30": {"a"},
+    "`a.b` IN ('y1', 'y41')": {"a.b"},
+    "`s.t`.u < 4": {"s.t"},
+    "`l.m`[0] = 33": {"l.m"},
+    "`a.b` > 'y55' OR a.b > 57": {"a", "a.b"},
+}
+"""Each with the columns that it is on."""
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
+def write_lake(tmp_path: Path, *left_out: str) -> Path:
     (tmp_path / "lake").mkdir()
     for number in range(3):
         ids = range(number * 20, number * 20 + 20)
@@ -36,28 +36,35 @@ def lake(tmp_path: Path) -> Path:
                 "a": [{"b": each} for each in ids],
             }
         )
+        rows = rows.drop_columns(list(left_out))
         pq.write_table(rows, tmp_path / "lake" / f"{number}.parquet", row_group_size=5)
     return tmp_path / "lake"
 
 
-def test_dotted_names_of_attached_tables(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
-    table = fuse.attach(lake, tmp_path / "table")
-    table.create_index("by_text", "bloom", ["`a.b`"])
-    theirs, ours = spark.read.parquet(str(lake)), fuse_spark.read(spark, str(tmp_path / "table"))
+@pytest.mark.parametrize("left_out", ["", "a", "a.b"])
+def test_dotted_names_of_attached_tables(spark: SparkSession, tmp_path: Path, left_out: str) -> None:
+    """Spark's own reader filters ``a.b`` by the chunks of the struct, and fails, where a file has both."""
+    lake = write_lake(tmp_path)
+    wanted = [name for name in ("id", "a", "a.b", "l.m", "s.t") if name != left_out]
+    table = fuse.attach(lake, tmp_path / "table", columns=wanted)
+    if left_out != "a.b":
+        table.create_index("by_text", "bloom", ["`a.b`"])
+    ours = fuse_spark.read(spark, str(tmp_path / "table"))
+    theirs = spark.read.parquet(str(lake)).select([f"`{name}`" for name in ours.columns])
     assert theirs.schema == ours.schema
     assert sorted(map(str, theirs.collect())) == sorted(map(str, ours.collect()))
-    for condition in CONDITIONS:
-        expected = sorted(row.id for row in theirs.where(condition).collect())
+    for condition in [each for each, names in CONDITIONS.items() if left_out not in names]:
+        with conf(spark, spark_sql_parquet_filterPushdown="false"):
+            expected = sorted(row.id for row in theirs.where(condition).collect())
         assert expected == sorted(row.id for row in ours.where(condition).select("id").collect()), condition
         assert expected == sorted(table.to_arrow(condition, ["id"]).column("id").to_pylist()), condition
-    counted = [each.groupBy("`a.b`", "a.b").count().orderBy("`a.b`").collect() for each in (theirs, ours)]
-    assert counted[0] == counted[1]
 
 
-def test_votes_on_dotted_names(ways: Ways, spark: SparkSession, lake: Path, tmp_path: Path) -> None:
+def test_votes_on_dotted_names(ways: Ways, spark: SparkSession, tmp_path: Path) -> None:
+    lake = write_lake(tmp_path, "a")
     table = fuse.attach(lake, tmp_path / "votes", votes_only=True)
     table.create_index("by_text", "bloom", ["`a.b`"])
     fuse_spark.use(spark, str(tmp_path / "votes"))
-    for condition in CONDITIONS:
+    for condition in [each for each, names in CONDITIONS.items() if "a" not in names]:
         ways.same(f"SELECT id FROM parquet.`{lake}` WHERE {condition}")
-    assert ways.same(f"SELECT id FROM parquet.`{lake}` WHERE `a.b` = 'y30'") == [Use(3, 2)]
+    assert ways.left_out(f"SELECT id FROM parquet.`{lake}` WHERE `a.b` = 'y30'") == [2]
