@@ -27,7 +27,7 @@ SHARED_PLACES_VARIABLE = "FUSE_INDEX_SHARED_PLACES"
 """The environment variable that says what the option ``shared_places`` says, of all tables of this process."""
 _SHARED_FILE_URL = re.compile(r"(?P<table>(?:[a-z0-9]+:/)?/.*)/(?P<key>_[bdhi]/.+)", re.DOTALL)
 """The URL or absolute path of a table, and the key of a block or pack in it."""
-_CREDENTIALS = re.compile("key|token|service_account|skip_signature", re.IGNORECASE)
+_CREDENTIALS = re.compile("access_key|account_key|sas_|token|secret|service_account|skip_signature", re.IGNORECASE)
 """What is in the names of options by which a store knows who asks."""
 
 
