@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
+from fuse_index import spark as fuse_spark
 from tests.lakes.tables import create_delta, create_iceberg, place_of
 from tests.spark.foreign.sources import a_of
 
@@ -120,13 +121,57 @@ def test_rows_that_delta_deletes_where_they_are(spark: SparkSession, home: Path,
 
 
 @pytest.mark.filterwarnings("ignore::fuse_index.LeftOutWarning")
-@pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_a_variant_is_left_out(spark: SparkSession, home: Path, format_: str) -> None:
-    name = f"delta.`{home}/variants`" if format_ == "delta" else "ice.db.variants"
-    told = "" if format_ == "delta" else "TBLPROPERTIES ('format-version' = '3')"
-    spark.sql(f"CREATE TABLE {name} (id BIGINT, a STRING, v VARIANT) USING {format_} {told}")
+def test_a_variant_of_iceberg_is_left_out(spark: SparkSession, home: Path) -> None:
+    name = "ice.db.variants"
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, a STRING, v VARIANT) USING iceberg TBLPROPERTIES ('format-version' = '3')"
+    )
     spark.sql(f"""INSERT INTO {name} SELECT id, concat('a', id), parse_json('{{"x": 1}}') FROM range(100)""")
     table = attached(home, name)
 
     assert table.to_arrow("a = 'a77'").to_pylist() == [{"id": 77, "a": "a77"}]
     assert list(table.inspect.left_out()) == ["v"]
+
+
+@pytest.mark.parametrize("mapping", ["none", "name", "id"])
+def test_a_variant_of_delta_is_one_of_ours(spark: SparkSession, home: Path, mapping: str) -> None:
+    """Its values, and what is found at its paths, are those of the connector; merged and deleted rows are followed."""
+    name = f"delta.`{home}/variants-{mapping}`"
+    told = {"delta.enableDeletionVectors": "true"} | (
+        {} if mapping == "none" else {"delta.columnMapping.mode": mapping}
+    )
+    properties = ", ".join(f"'{key}' = '{value}'" for key, value in told.items())
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, a STRING, v VARIANT) USING delta TBLPROPERTIES ({properties})")
+    json = """concat('{"n": ', id, ', "t": "x', id % 7, '", "d": ', id / 4, '}')"""
+    value = f"CASE id % 10 WHEN 0 THEN NULL WHEN 1 THEN CAST(DATE'2024-01-02' AS VARIANT) ELSE parse_json({json}) END"
+    rows = f"SELECT id, concat('a', id) a, {value} v FROM range({{}}, {{}})"
+    spark.sql(f"INSERT INTO {name} SELECT /*+ REPARTITION(3, id) */ * FROM ({rows.format(0, 300)})")
+    table = attached(home, name)
+    table.create_index("by_path", "json_path", ["v"], paths="$.n;$.t")
+    assert not table.inspect.left_out()
+    fuse_spark.install(spark)
+    for statement in (
+        f"INSERT INTO {name} {rows.format(300, 330)}",
+        f"DELETE FROM {name} WHERE id IN (7, 120)",
+        f"""UPDATE {name} SET v = parse_json('{{"n": 5000, "t": "new"}}') WHERE id = 33""",
+        f"MERGE INTO {name} t USING (SELECT 44L id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = NULL",
+    ):
+        spark.sql(statement)
+        table.sync()
+        theirs, ours = spark.table(name), fuse_spark.read(spark, table.stored.store.url)
+        assert theirs.schema == ours.schema
+        wanted = ["id", "a", "to_json(v) j", "schema_of_variant(v) s"]
+        assert sorted(map(str, ours.selectExpr(*wanted).collect())) == sorted(
+            map(str, theirs.selectExpr(*wanted).collect())
+        )
+        for condition in (
+            "try_variant_get(v, '$.n', 'int') = 33",
+            "variant_get(v, '$.n', 'int') IN (5000, 12)",
+            "try_variant_get(v, '$.t', 'string') = 'x3'",
+            "try_variant_get(v, '$', 'date') = DATE'2024-01-02'",
+            "v IS NULL",
+        ):
+            expected = sorted(row.id for row in theirs.where(condition).select("id").collect())
+            assert sorted(row.id for row in ours.where(condition).select("id").collect()) == expected, condition
+            assert sorted(table.to_arrow(condition, ["id"]).column("id").to_pylist()) == expected, condition
+    assert table.explain("try_variant_get(v, '$.n', 'int') = 5000").blocks.kept < table.snapshot.block_count
