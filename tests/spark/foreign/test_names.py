@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
@@ -58,6 +59,24 @@ def test_dotted_names_of_attached_tables(spark: SparkSession, tmp_path: Path, le
             expected = sorted(row.id for row in theirs.where(condition).collect())
         assert expected == sorted(row.id for row in ours.where(condition).select("id").collect()), condition
         assert expected == sorted(table.to_arrow(condition, ["id"]).column("id").to_pylist()), condition
+
+
+def test_a_partition_column_with_a_dot(spark: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table({"id": range(40), "a.b": [f"y{n}" for n in range(40)], "p.q": ["x", None, "z", "a b"] * 10})
+    write_deltalake(str(tmp_path / "lake"), rows, partition_by=["p.q"])
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table", format="delta")
+    table.create_index("by_text", "bloom", ["`a.b`"])
+    ours = fuse_spark.read(spark, str(tmp_path / "table"))
+    for condition, expected in {
+        "`p.q` = 'z'": range(2, 40, 4),
+        "`p.q` IS NULL AND `a.b` = 'y21'": [21],
+        "`p.q` > 'b' AND `a.b` IN ('y1', 'y2')": [2],
+    }.items():
+        assert sorted(row.id for row in ours.where(condition).collect()) == list(expected), condition
+        assert sorted(table.to_arrow(condition).column("id").to_pylist()) == list(expected), condition
+    assert {(row.id, row["p.q"]) for row in ours.collect()} == set(
+        zip(range(40), rows.column("p.q").to_pylist(), strict=True)
+    )
 
 
 def test_votes_on_dotted_names(ways: Ways, spark: SparkSession, tmp_path: Path) -> None:
