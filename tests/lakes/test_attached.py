@@ -181,3 +181,22 @@ def test_a_variant_of_delta_is_one_of_ours(spark: SparkSession, home: Path, mapp
             if number < 3:  # an index is asked
                 assert sorted(row.id for row in ours.where(condition).select("id").collect()) == expected, condition
     assert table.explain("try_variant_get(v, '$.n', 'int') = 5000").blocks.kept < table.snapshot.block_count
+
+
+def test_a_variant_of_ours_is_exported_to_delta(spark: SparkSession, home: Path) -> None:
+    """Delta's connector reads the values, after deletes and a rename; and the export, attached, is the table."""
+    place = home / "exported-variants"
+    told = {"exports": "delta", "delete_mode": "merge-on-read", "block_rows": 10}
+    table = fuse.create_table(place, "id BIGINT, v VARIANT, a STRING", properties=told)
+    documents = ['{"n":1,"t":"x"}', "[1,2.5]", '"text"', None, "null", "12345678901234567890"]
+    table.append([{"id": n, "v": documents[n % 6], "a": f"a{n}"} for n in range(40)])
+    for change in (lambda: None, lambda: table.delete("id IN (3, 17)"), lambda: table.rename_column("v", "w")):
+        change()
+        column = table.schema.names[1]
+        theirs = spark.read.format("delta").load(str(place)).selectExpr("id", f"to_json({column}) j", "a").toArrow()
+        ours = table.to_arrow()
+        assert theirs.sort_by("id").to_pylist() == [
+            {"id": row["id"], "j": row[column], "a": row["a"]} for row in ours.sort_by("id").to_pylist()
+        ]
+    again = fuse.attach(place, home / "exported-variants-attached", "delta")
+    assert again.to_arrow().sort_by("id").equals(table.to_arrow().sort_by("id"))
