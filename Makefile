@@ -201,12 +201,14 @@ $(VENV_OLDEST)/.dev: pyproject.toml constraints.txt | java python
 	@$(DROP_ARCHIVE)
 	@touch $@
 
-# By the Ivy that Spark has among its jars.
-$(LAKES)/.fetched: tests/lakes/ivy.xml | $(VENV_OLDEST)/.dev
-	@echo "Fetching the connectors of Delta and Iceberg into $(@D) (once; 70 MB)"
+# By the Ivy that Spark has among its jars: the connectors, and beside them Iceberg's own server of a REST catalogue.
+FETCH = "$(JAVA)" -cp "$$(echo $(VENV_OLDEST)/lib/python*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main \
+  -cache "$$folder" -types jar bundle -warn
+$(LAKES)/.fetched: tests/lakes/ivy.xml tests/lakes/rest.xml | $(VENV_OLDEST)/.dev
+	@echo "Fetching the connectors of Delta and Iceberg, and a catalogue, into $(@D) (once; 90 MB)"
 	@rm -rf $(@D) && mkdir $(@D)
-	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
-	"$(JAVA)" -cp "$$(echo $(VENV_OLDEST)/lib/python*/site-packages/pyspark/jars/ivy-*.jar)" org.apache.ivy.Main -ivy $< \
-	  -cache "$$folder" -retrieve "$(@D)/[artifact]-[revision].[ext]" -types jar bundle -warn >"$$folder/log" 2>&1 || \
-	{ grep -v '^\.' "$$folder/log" >&2; echo "The connectors of Delta and Iceberg (tests/lakes/ivy.xml) could not be fetched from Maven: see above." >&2; exit 1; }
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && { \
+	  $(FETCH) -ivy tests/lakes/ivy.xml -retrieve "$(@D)/[artifact]-[revision].[ext]" && \
+	  $(FETCH) -ivy tests/lakes/rest.xml -retrieve "$(@D)/rest/[artifact](-[classifier])-[revision].[ext]"; } >"$$folder/log" 2>&1 || \
+	{ grep -v '^\.' "$$folder/log" >&2; echo "The connectors of Delta and Iceberg (tests/lakes/*.xml) could not be fetched from Maven: see above." >&2; exit 1; }
 	@touch $@

@@ -10,9 +10,10 @@
 For Spark: ``from fuse_index import spark``. For authors of index kinds: ``fuse_index.plugin``.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from fuse_storage import lazy_names
+from fuse_storage import lazy_names, set_source_options
 
 if TYPE_CHECKING:
     from fuse_index.errors import (
@@ -75,6 +76,15 @@ else:
             **dict.fromkeys(("read_csv", "read_parquet"), "files are read by read_files(paths)"),
         },
     )
+
+
+def _catalog_options(source: str) -> Mapping[str, str]:
+    from fuse_index.sources.iceberg.credentials import catalog_options
+
+    return catalog_options(source)
+
+
+set_source_options("iceberg", _catalog_options)  # wherever files of a table are read, in workers of Spark, too
 
 __version__ = "0.1.0"
 

@@ -197,6 +197,7 @@ if TYPE_CHECKING:
     from fuse_storage.schema.schema import Field, Schema
     from fuse_storage.schema.types import SPARK_TYPES_BY_NAME, decode_constant, encode_default
     from fuse_storage.schema.variant import VARIANT, VARIANT_STORAGE, is_variant, to_variants
+    from fuse_storage.source_options import set_source_options
     from fuse_storage.statistics import ColumnStatistics, chunked_to_array, column_values, compute_statistics
     from fuse_storage.store.abilities import list_keys_after, list_strays
     from fuse_storage.store.cache import Cache, cache_columns, cache_of, process_cache

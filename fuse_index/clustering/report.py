@@ -17,7 +17,6 @@ import fuse_storage as storage
 from fuse_index.clustering import overlaps
 from fuse_index.clustering.key import ClusterKey
 from fuse_index.clustering.overlaps import Intervals, OverlapStatistics
-from fuse_index.clustering.svg import OrderChart, clustering_svg
 from fuse_index.errors import InputError
 from fuse_index.handle import TableHandle
 from fuse_storage import Advice, BlockFrame, ColumnStatistics, Snapshot
@@ -138,6 +137,8 @@ class ClusteringReport(storage.Shown):
             f"Overlaps by {', '.join(self.cluster_by)} ({self.method}), {self.blocks:,} blocks, average depth "
             f"{self.average_depth:.2f}"
         )
+        from fuse_index.clustering.svg import OrderChart, clustering_svg  # few queries draw
+
         charts = [OrderChart(order.name, order.profile, order.overlaps.histogram) for order in self.orders]
         return clustering_svg(title, charts)
 

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from fuse_index.export.live_files import LiveFiles, TableFormat, has_plain_bounds
-from fuse_storage import ColumnStatistics, Field
+from fuse_storage import ColumnStatistics, Field, is_variant
 
-DELTA_FORMAT = TableFormat("Delta", tells_defaults=False, widens=lambda before, now: True)
+DELTA_FORMAT = TableFormat("Delta", tells_defaults=False, widens=lambda before, now: True, has_variants=True)
 """Each change of a type that we allow is one that Delta's type widening has."""
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
@@ -62,6 +62,8 @@ class SchemaWriter:
         """What readers must support to read the files with this schema."""
         parts = [part for top in self.fields for part in top.walk()]
         found = {"timestampNtz"} if any(part.type == pa.timestamp("us") for part in parts) else set()
+        if any(is_variant(part.type) for part in parts):
+            found.add("variantType")
         if self.maps_columns:
             found.add("columnMapping")
         if any(self._older_types(part) for part in parts):
@@ -134,6 +136,8 @@ class SchemaWriter:
         return list(dict.fromkeys(before.type for before in older if before is not None))
 
     def _type(self, part: Field) -> Any:
+        if is_variant(part.type):
+            return "variant"
         if is_.is_struct(part.type):
             return self._struct(part.children)
         if is_.is_map(part.type):

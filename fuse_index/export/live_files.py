@@ -36,12 +36,13 @@ class TableFormat:
     """What a format can say of files that are older than the present columns.
 
     ``tells_defaults``: what a column is in files that lack it, where that is not NULL. ``widens``: whether values of
-    the one type are read as the other.
+    the one type are read as the other. ``has_variants``: whether VARIANT is one of its types.
     """
 
     name: str
     tells_defaults: bool
     widens: Callable[[pa.DataType, pa.DataType], bool]
+    has_variants: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,8 @@ class LiveFiles:
                 + f" has files of {snapshot.source['url']}, with columns as that has them, which "
                 f"{format_.name} cannot be told: read the source itself"
             )
-        if variant := next((top.name for top in snapshot.schema.fields if is_variant(top.type)), None):
+        variants = [] if format_.has_variants else [top.name for top in snapshot.schema.fields if is_variant(top.type)]
+        if variant := next(iter(variants), None):
             raise SchemaError(
                 f"column {variant!r} is VARIANT, which exports to {format_.name} do not have: drop it, or read it here"
             )

@@ -20,12 +20,18 @@ from fuse_storage import (
     SourceVersion,
     can_widen,
     file_columns,
+    is_variant,
     merge_file_schemas,
     plain_source_columns,
     read_file_schema,
 )
 
 OpenedFiles = Sequence[tuple[SourceFile, OpenedFile]]
+
+_SHREDDED = (
+    "is a VARIANT that files have shredded, which no reader here puts together: have the source write it plain "
+    "(in Spark spark.sql.variant.writeShredding.enabled=false), and its files anew"
+)
 
 
 def columns_of_files(
@@ -55,6 +61,29 @@ def columns_of_files(
     untyped = tuple(name for name in nulls if name not in (*merged.names, *refused))
     fields = [*merged, *(pa.field(name, pa.string()) for name in untyped), *state.partitions]
     return ChosenColumns(plain_source_columns(fields), refused, untyped)
+
+
+def without_shredded(found: ChosenColumns, files: OpenedFiles, before: Snapshot | None = None) -> ChosenColumns:
+    """The columns without each VARIANT that one of the files has shredded, or a file had when another table was made.
+
+    A column that the table has stays, so that a file which has it shredded is an error.
+    """
+    known = set() if before is None else {each.physical_name for each in before.schema.fields}
+    told = {} if before is None or before.source is None else SourceVersion.of(before).left_out
+    refused = dict[str, str]()
+    for each in found.columns:
+        if is_variant(each.type) and each.physical_name not in known:
+            if told.get(each.name, "").endswith(_SHREDDED):
+                refused[each.name] = told[each.name]
+                continue
+            begin = f"{each.physical_name}.typed_value"
+            where = next((one.where for _, one in files if any(p.startswith(begin) for p in one.footer().paths)), None)
+            if where is not None:
+                refused[each.name] = f"{where}: column {each.name!r} {_SHREDDED}"
+    if not refused:
+        return found
+    kept = tuple(each for each in found.columns if each.name not in refused)
+    return replace(found, columns=kept, left_out={**found.left_out, **refused})
 
 
 def _file_columns(opened: OpenedFile) -> FileColumns:

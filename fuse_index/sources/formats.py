@@ -31,6 +31,8 @@ def detect_format(url: str, options: StoreOptions) -> str:
     """The format of the source at a path or URL, by what lies there. Raises StorageError."""
     if url.startswith("iceberg://") or url.endswith(".metadata.json"):
         return "iceberg"
+    if url.startswith("uc://"):
+        return "delta"
     store = open_store(url, options)
     if next(iter(store.list("_delta_log")), None) is not None:
         return "delta"

@@ -14,7 +14,7 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.sources.compare import as_opened, compare_files
 from fuse_index.sources.deletes.deleted_rows import DeletedRows
 from fuse_index.sources.deletes.key_holders import find_holders
-from fuse_index.sources.file_columns import OpenedFiles, columns_of_files, votable_columns_of_files
+from fuse_index.sources.file_columns import OpenedFiles, columns_of_files, votable_columns_of_files, without_shredded
 from fuse_index.sources.source import ChosenColumns, Source, SourceState
 from fuse_storage import (
     VOTES_PROPERTIES,
@@ -84,6 +84,9 @@ def plan_sync(
     about = SourceVersion.of(head.snapshot)
     chosen = columns_of_state(before, state, opened, votes_only, about.choice)
     match = ColumnMatch.of(head.snapshot, chosen.columns)
+    came = {each.id for each in match.fields} - {each.id for each in head.snapshot.schema.fields}
+    if any(came & file.absent.keys() for file in state.files if file.location in found.kept):
+        match.reread = True  # blocks say what they hold of a column that their files lack
     if match.reread and kept:
         added, opened, gone = tuple(state.files), look_into(state.files), list(range(len(blocks)))
         chosen = columns_of_state(None, state, opened, votes_only, about.choice)
@@ -98,7 +101,8 @@ def plan_sync(
 def _keeps_columns(snapshot: Snapshot, state: SourceState) -> bool:
     if state.columns is None:
         return False
-    chosen = choose_columns(snapshot, state.columns, SourceVersion.of(snapshot).choice)
+    found = without_shredded(state.columns, (), snapshot)
+    chosen = choose_columns(snapshot, found, SourceVersion.of(snapshot).choice)
     return ColumnMatch.of(snapshot, chosen.columns).fields == snapshot.schema.fields
 
 
@@ -140,7 +144,7 @@ def columns_of_state(
 ) -> ChosenColumns:
     """The columns of a state; where only files say it, those of the table's kept files and of these."""
     if state.columns is not None:
-        return choose_columns(before, state.columns, choice)
+        return choose_columns(before, without_shredded(state.columns, opened, before), choice)
     if votes_only:
         return votable_columns_of_files(before, state, opened)
     return choose_columns(before, columns_of_files(before, state, opened, choice), choice)

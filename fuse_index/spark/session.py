@@ -155,6 +155,7 @@ def native_scan(
         bool(table.snapshot.source and table.snapshot.source["format"] == "iceberg"),
         bool(table.blocks().foreign.mask.any()),
         text_limits(table.snapshot),
+        frozenset(table.snapshot.source["unread"]) if table.snapshot.source else (),
     )
 
 

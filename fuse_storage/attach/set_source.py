@@ -10,7 +10,7 @@ from typing import Any
 from fuse_storage.attach.source_columns import ColumnMatch, SourceColumn, evolve_to
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, create_ref, write_snapshot
-from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, SchemaError, TableUrl
+from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, SchemaError, TableUrl, Unsupported
 from fuse_storage.location import raise_if_occupied, validate_properties
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, next_timestamp
@@ -180,10 +180,17 @@ def adopt_files(snapshot: Snapshot) -> Snapshot:
     """The snapshot as one whose rows are changed here from now on; nothing of it follows the source any more.
 
     Names that files have and no column does are taken from now on, so that no new column is mistaken for them.
+
+    Raises Unsupported for a column with a dot in its name in files: blocks of ours are found through paths.
     """
     source = SourceVersion.of(snapshot)
     if source.adopted:
         return snapshot
+    if dotted := [each.physical_name for each in snapshot.schema.fields if "." in each.physical_name]:
+        raise Unsupported(
+            f"column {dotted[0]!r} has a dot in its name in the files of {source.url}, which blocks of a table here "
+            f"cannot have: copy the rows (create_table, append), or leave the table attached"
+        )
     taken = {snapshot.last_column_id + number: (name,) for number, name in enumerate(_parts_of(source.unread), 1)}
     adopted = replace(source, adopted=True)
     return replace(

@@ -86,8 +86,8 @@ class ColumnMatch:
 
     def _matched(self, column: SourceColumn, before: Field | None, above: str, taken: set[str]) -> Field:
         path = above + column.physical_name
-        if "." in column.physical_name and column.id is None:
-            raise SchemaError(f"column {column.name!r} has a dot in its name, which could be a path: rename it")
+        if above and "." in column.physical_name and column.id is None:
+            raise SchemaError(f"part {path!r} of a column has a dot in its name, which could be a path: rename it")
         if before is not None and _kind(before.type) != _kind(column.type):
             self.reread, before = True, None
         if before is None:

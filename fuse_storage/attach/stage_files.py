@@ -44,7 +44,7 @@ from fuse_storage.parquet.foreign.file_schema import (
     unread_names,
 )
 from fuse_storage.parquet.foreign.file_statistics import foreign_statistics
-from fuse_storage.parquet.foreign.footer import OpenedFile, physical_names
+from fuse_storage.parquet.foreign.footer import OpenedFile, name_in_footer, physical_names
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Schema
@@ -232,7 +232,7 @@ def _group_statistics(
             yield leaf.id, ColumnStatistics.constant(types.decode_constant(constants[leaf.id], leaf.type), counts)
             continue
         names = [physical[schema.find(path[: depth + 1]).id] for depth in range(len(path))]
-        number, kind = numbers.get(".".join(names)), _type_at(found, names)
+        number, kind = numbers.get(".".join(map(name_in_footer, names))), _type_at(found, names)
         if number is None or kind is None:
             missing = len(names) == 1 and names[0] not in found.names
             null = pa.scalar(None, leaf.type)

@@ -25,7 +25,7 @@ from fuse_storage.parquet.footer import (
     read_block_ranges,
     read_footer,
 )
-from fuse_storage.parquet.foreign.footer import read_foreign_footer
+from fuse_storage.parquet.foreign.footer import name_in_file, name_in_footer, read_foreign_footer
 from fuse_storage.parquet.foreign.row_groups import rows_in_groups
 from fuse_storage.parquet.foreign.values import convert_values, raise_if_old_calendar
 from fuse_storage.parquet.page_subset import PageSubset
@@ -67,8 +67,11 @@ def read_block(
             raise InvalidArgument(f"zones {zone_numbers} of {block.key} do not ascend")
         zone_numbers, row_mask = rows_in_groups(block.zone_rows, footer.zone_rows, zone_numbers, row_mask)
         row_mask = None if row_mask.all() else row_mask
+    in_footer = name_in_footer if footer.foreign is not None else str
     leaf_columns = [
-        numbers for field in fields if field.id not in constants and (numbers := _leaf_columns(field, footer.paths))
+        numbers
+        for field in fields
+        if field.id not in constants and (numbers := _leaf_columns(field, in_footer(field.physical_name), footer.paths))
     ]
     reader = _ZoneReader(store, block, footer, zone_numbers)
     row_count = sum(reader.row_counts) if row_mask is None else int(np.count_nonzero(row_mask))
@@ -79,6 +82,7 @@ def read_block(
         elif row_count:
             stored = reader.read(leaf_columns, row_mask)
         if footer.foreign is not None:
+            stored = {name_in_file(name): column for name, column in stored.items()}
             raise_if_old_calendar(stored, footer.foreign, f"{store.url}/{block.key}")
             types = {field.physical_name: field.type for field in fields}
             stored = convert_values(stored, types, f"{store.url}/{block.key}")
@@ -100,21 +104,15 @@ def read_block(
     return result if fields else pa.table({"": pa.nulls(row_count)}).select([])
 
 
-def _leaf_columns(field: Field, paths: Sequence[str]) -> list[int]:
-    """The numbers of the Parquet columns of a field.
+def _leaf_columns(field: Field, name: str, paths: Sequence[str]) -> list[int]:
+    """The numbers of the Parquet columns of a field, which has this name in the file.
 
     Of a struct none of whose fields the file has, one column of it, which knows where the struct is NULL.
     """
-    below = [
-        number
-        for number, path in enumerate(paths)
-        if path == field.physical_name or path.startswith(field.physical_name + ".")
-    ]
+    below = [number for number, path in enumerate(paths) if path == name or path.startswith(name + ".")]
     if field.is_leaf or not is_.is_struct(field.type):
         return below
-    chosen = [
-        number for child in field.children for number in _columns_below(child, f"{field.physical_name}.", below, paths)
-    ]
+    chosen = [number for child in field.children for number in _columns_below(child, f"{name}.", below, paths)]
     return chosen or below[:1]
 
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from fuse_storage.errors import Corrupt, StorageError, TableUrl
+from fuse_storage.source_options import options_of_source
 from fuse_storage.store.cache import cache_of, process_cache
 from fuse_storage.store.ranges import validate_key
 from fuse_storage.store.store import SHARED_PLACES_OPTION, Store, open_store, parse_url
@@ -26,6 +27,8 @@ SHARED_PLACES_VARIABLE = "FUSE_INDEX_SHARED_PLACES"
 """The environment variable that says what the option ``shared_places`` says, of all tables of this process."""
 _SHARED_FILE_URL = re.compile(r"(?P<table>(?:[a-z0-9]+:/)?/.*)/(?P<key>_[bdhi]/.+)", re.DOTALL)
 """The URL or absolute path of a table, and the key of a block or pack in it."""
+_CREDENTIALS = re.compile("access_key|account_key|sas_|token|secret|service_account|skip_signature", re.IGNORECASE)
+"""What is in the names of options by which a store knows who asks."""
 
 
 def absolute_key(store: Store, key: str) -> str:
@@ -63,12 +66,16 @@ def resolve_store(store: Store, key: str, shares_files: bool) -> tuple[Store, st
 def resolve_foreign_store(store: Store, location: str, source: str | None) -> tuple[Store, str]:
     """The store in which a file lies that somebody else wrote, and its key there, below ``source`` if it is there.
 
-    It is asked with the options of ``store``. Raises StorageError for a place that is not to be asked.
+    It is asked with the options of ``store``, and where these have no credentials, with those that the source's
+    catalogue gives. Raises StorageError for a place that is not to be asked.
     """
     root = source.rstrip("/") if source is not None and location.startswith(source.rstrip("/") + "/") else None
     root = root or location.rpartition("/")[0] or "/"
     raise_if_elsewhere(store, root, "has files of")
-    other, cache = _open_cached(root, tuple(sorted(_options(store).items()))), cache_of(store)
+    options = _options(store)
+    if not (root.startswith("/") or any(_CREDENTIALS.search(name) for name in options)):
+        options |= options_of_source(source)
+    other, cache = _open_cached(root, tuple(sorted(options.items()))), cache_of(store)
     key = validate_key(location[len(root) :].lstrip("/"))
     return other if cache is process_cache else CachedStore(other, cache), key
 

@@ -54,6 +54,7 @@ def test_help_loads_no_command_and_nothing_that_reads_tables():
         "fuse_storage.errors",
         "fuse_storage.errors.sentence",
         "fuse_storage.front_door",
+        "fuse_storage.source_options",
     }
 
 

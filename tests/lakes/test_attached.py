@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
+from fuse_index import spark as fuse_spark
 from tests.lakes.tables import create_delta, create_iceberg, place_of
 from tests.spark.foreign.sources import a_of
 
@@ -120,13 +121,82 @@ def test_rows_that_delta_deletes_where_they_are(spark: SparkSession, home: Path,
 
 
 @pytest.mark.filterwarnings("ignore::fuse_index.LeftOutWarning")
-@pytest.mark.parametrize("format_", ["delta", "iceberg"])
-def test_a_variant_is_left_out(spark: SparkSession, home: Path, format_: str) -> None:
-    name = f"delta.`{home}/variants`" if format_ == "delta" else "ice.db.variants"
-    told = "" if format_ == "delta" else "TBLPROPERTIES ('format-version' = '3')"
-    spark.sql(f"CREATE TABLE {name} (id BIGINT, a STRING, v VARIANT) USING {format_} {told}")
+def test_a_variant_of_iceberg_is_left_out(spark: SparkSession, home: Path) -> None:
+    name = "ice.db.variants"
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, a STRING, v VARIANT) USING iceberg TBLPROPERTIES ('format-version' = '3')"
+    )
     spark.sql(f"""INSERT INTO {name} SELECT id, concat('a', id), parse_json('{{"x": 1}}') FROM range(100)""")
     table = attached(home, name)
 
     assert table.to_arrow("a = 'a77'").to_pylist() == [{"id": 77, "a": "a77"}]
     assert list(table.inspect.left_out()) == ["v"]
+
+
+ON_VARIANTS = [
+    "try_variant_get(v, '$.t', 'string') = 'x3'",
+    "variant_get(v, '$.n', 'int') IN (5000, 12)",
+    "try_variant_get(v, '$.n', 'int') = 33",
+    "try_variant_get(v, '$', 'date') = DATE'2024-01-02'",
+    "v IS NULL",
+]
+
+
+@pytest.mark.parametrize("mapping", ["none", pytest.param("name", marks=pytest.mark.thorough), "id"])
+def test_a_variant_of_delta_is_one_of_ours(spark: SparkSession, home: Path, mapping: str) -> None:
+    """Its values, and what is found at its paths, are those of the connector; merged and deleted rows are followed."""
+    name = f"delta.`{home}/variants-{mapping}`"
+    told = {"delta.enableDeletionVectors": "true"} | (
+        {} if mapping == "none" else {"delta.columnMapping.mode": mapping}
+    )
+    properties = ", ".join(f"'{key}' = '{value}'" for key, value in told.items())
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, a STRING, v VARIANT) USING delta TBLPROPERTIES ({properties})")
+    json = """concat('{"n": ', id, ', "t": "x', id % 7, '", "d": ', id / 4, '}')"""
+    value = f"CASE id % 10 WHEN 0 THEN NULL WHEN 1 THEN CAST(DATE'2024-01-02' AS VARIANT) ELSE parse_json({json}) END"
+    rows = f"SELECT id, concat('a', id) a, {value} v FROM range"
+    spark.sql(f"INSERT INTO {name} SELECT /*+ REPARTITION(3, id) */ * FROM ({rows}(300))")
+    table = attached(home, name)
+    table.create_index("by_path", "json_path", ["v"], paths="$.n;$.t")
+    assert not table.inspect.left_out()
+    fuse_spark.install(spark)
+    for statement in (
+        f"INSERT INTO {name} {rows}(300, 330)",
+        f"DELETE FROM {name} WHERE id IN (7, 120)",
+        f"""UPDATE {name} SET v = parse_json('{{"n": 5000, "t": "new"}}') WHERE id = 33""",
+        f"MERGE INTO {name} t USING (SELECT 44L id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = NULL",
+    ):
+        spark.sql(statement)
+        table.sync()
+        theirs, ours = spark.table(name), fuse_spark.read(spark, table.stored.store.url)
+        assert theirs.schema == ours.schema
+        wanted = ["id", "a", "to_json(v) j", "schema_of_variant(v) s"]
+        assert sorted(map(str, ours.selectExpr(*wanted).collect())) == sorted(
+            map(str, theirs.selectExpr(*wanted).collect())
+        )
+        asked = [f"coalesce({condition}, false)" for condition in ON_VARIANTS]
+        told = theirs.selectExpr("id", *asked).toArrow()
+        for number, condition in enumerate(ON_VARIANTS, 1):
+            expected = sorted(told.column("id").filter(told.column(number)).to_pylist())
+            assert sorted(table.to_arrow(condition, ["id"]).column("id").to_pylist()) == expected, condition
+            if number < 3:  # an index is asked
+                assert sorted(row.id for row in ours.where(condition).select("id").collect()) == expected, condition
+    assert table.explain("try_variant_get(v, '$.n', 'int') = 5000").blocks.kept < table.snapshot.block_count
+
+
+def test_a_variant_of_ours_is_exported_to_delta(spark: SparkSession, home: Path) -> None:
+    """Delta's connector reads the values, after deletes and a rename; and the export, attached, is the table."""
+    place = home / "exported-variants"
+    told = {"exports": "delta", "delete_mode": "merge-on-read", "block_rows": 10}
+    table = fuse.create_table(place, "id BIGINT, v VARIANT, a STRING", properties=told)
+    documents = ['{"n":1,"t":"x"}', "[1,2.5]", '"text"', None, "null", "12345678901234567890"]
+    table.append([{"id": n, "v": documents[n % 6], "a": f"a{n}"} for n in range(40)])
+    for change in (lambda: None, lambda: table.delete("id IN (3, 17)"), lambda: table.rename_column("v", "w")):
+        change()
+        column = table.schema.names[1]
+        theirs = spark.read.format("delta").load(str(place)).selectExpr("id", f"to_json({column}) j", "a").toArrow()
+        ours = table.to_arrow()
+        assert theirs.sort_by("id").to_pylist() == [
+            {"id": row["id"], "j": row[column], "a": row["a"]} for row in ours.sort_by("id").to_pylist()
+        ]
+    again = fuse.attach(place, home / "exported-variants-attached", "delta")
+    assert again.to_arrow().sort_by("id").equals(table.to_arrow().sort_by("id"))

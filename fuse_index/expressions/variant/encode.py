@@ -132,7 +132,8 @@ class _Builder:
             number = self.ids.setdefault(name, len(self.ids))
             members.append((name, number, self.value(value, depth - 1)))
         edges = _edges([data for _, _, data in members])  # values lie as they came, their names in order
-        order = sorted(range(len(members)), key=lambda each: members[each][0])
+        # in that of Java, since Spark looks a name up by halves; half a letter is refused with all other names
+        order = sorted(range(len(members)), key=lambda each: members[each][0].encode("utf-16-be", "surrogatepass"))
         is_large = len(members) > 255
         id_width = _width(max((number for _, number, _ in members), default=0))
         width = _width(edges[-1])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuse_storage import SourceColumn, Unsupported
+from fuse_storage import VARIANT, SourceColumn, Unsupported
 
 _PADDED_TYPE = re.compile(r"(?<!var)char\(\d+\)", re.IGNORECASE)
 _TYPES = {
@@ -31,13 +31,24 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnReader:
-    """Makes columns of what a log says. ``mapping``: how names in files are mapped: ``none``, ``name`` or ``id``."""
+    """Makes columns of what a log says. ``mapping``: how names in files are mapped: ``none``, ``name`` or ``id``.
+
+    ``variants``: whether a column may be VARIANT.
+    """
 
     mapping: str
     where: str
+    variants: bool = True
 
     def read(self, described: Mapping[str, Any]) -> SourceColumn:
-        """A column, or a field of one. Raises Unsupported for one that no reader here reads."""
+        """A column. Raises Unsupported for one that no reader here reads."""
+        if described["type"] != "variant" or not self.variants:
+            return self._field(described)
+        binaries = tuple(SourceColumn(name, name, pa.binary()) for name in ("value", "metadata"))
+        return replace(self._field({**described, "type": "binary"}), type=VARIANT, children=binaries)
+
+    def _field(self, described: Mapping[str, Any]) -> SourceColumn:
+        """A column, or a field of one."""
         name, metadata = described["name"], described.get("metadata", {})
         if collations := metadata.get("__COLLATIONS"):
             raise Unsupported(f"{self.where}: column {name!r} is compared by a collation: {collations}")
@@ -56,7 +67,7 @@ class ColumnReader:
         """``nested``: the path of this in its column, and the ids of elements, keys and values by their paths."""
         match described:
             case {"type": "struct", "fields": fields}:
-                children = tuple(map(self.read, fields))
+                children = tuple(map(self._field, fields))
                 kind = pa.struct([pa.field(child.name, child.type) for child in children])
             case {"type": "array", "elementType": element}:
                 children = (self._part("element", element, nested),)

@@ -65,6 +65,11 @@ class DeltaSource:
 
     @staticmethod
     def open(url: str, options: StoreOptions) -> DeltaSource:
+        if url.startswith("uc://"):
+            raise InputError(
+                f"{url} is a name of Unity Catalog, whose credentials deltalake hands to nobody: name its folder "
+                f"(its storage location), or the table in the catalogue's Iceberg REST (iceberg://catalog/schema.table)"
+            )
         return DeltaSource(open_store(url, options).url, options)
 
     def location(self) -> str:
@@ -91,7 +96,9 @@ class DeltaSource:
         if unknown := sorted(features - _KNOWN_FEATURES - (_VOTABLE_FEATURES if votes_only else set())):
             raise Unsupported(f"{self.url} has the Delta reader feature {unknown[0]!r}, which is not known here")
         deletes = self._deletes(table) if _DELETION_VECTORS in features and not votes_only else None
-        columns = columns_of_log(json.loads(table.schema().to_json())["fields"], ColumnReader(mode, self.url).read)
+        columns = columns_of_log(
+            json.loads(table.schema().to_json())["fields"], ColumnReader(mode, self.url, not votes_only).read
+        )
         partitions = {each.name: each for each in columns.columns if each.name in metadata.partition_columns}
         files = list(self._files(table, partitions, deletes))
         return SourceState(table.version(), files, columns, mode == "id", deletes=deletes)

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fuse_index.errors import InputError
 from fuse_index.sources.iceberg.columns import AbsentValues, columns_of_schema
+from fuse_index.sources.iceberg.credentials import CATALOG_URL, load_from_catalog, pyiceberg_options
 from fuse_index.sources.iceberg.deletes import IcebergDeletes
 from fuse_index.sources.iceberg.live_files import DataFileEntry, live_data_files, live_delete_files
 from fuse_index.sources.iceberg.metadata import load_metadata, metadata_location
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions
 from fuse_storage import SourceFile, StorageError, Unsupported, open_store
 
-_CATALOG = re.compile(r"iceberg://(?P<catalog>[^/]+)/(?P<table>.+)")
 _LAST_FORMAT_VERSION = 3
-_OPTIONS = {
-    "endpoint": "s3.endpoint",
-    "endpoint_url": "s3.endpoint",
-    "access_key_id": "s3.access-key-id",
-    "secret_access_key": "s3.secret-access-key",
-    "session_token": "s3.session-token",
-    "token": "s3.session-token",
-    "region": "s3.region",
-}
-"""What PyIceberg calls options of the object store."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +28,7 @@ class IcebergSource:
 
     @staticmethod
     def open(url: str, options: StoreOptions) -> IcebergSource:
-        return IcebergSource(url if _CATALOG.fullmatch(url) else open_store(url, options).url, options)
+        return IcebergSource(url if CATALOG_URL.fullmatch(url) else open_store(url, options).url, options)
 
     def location(self) -> str:
         return str(self._load(votes_only=True)[0].location())
@@ -104,18 +93,13 @@ class IcebergSource:
     def _load(self, votes_only: bool = False) -> tuple[Any, Mapping[str, str]]:
         """The table, and its columns of types that PyIceberg does not know, with these."""
         try:
-            from pyiceberg.catalog import load_catalog
+            import pyiceberg.catalog  # noqa: F401  # to say what is missing
         except ImportError as missing:
             raise InputError("an Iceberg table is read through PyIceberg: pip install pyiceberg") from missing
-        properties = {
-            _OPTIONS[name]: value
-            for key, value in self.options.items()
-            if (name := key.lower().removeprefix("aws_")) in _OPTIONS
-        }
         try:
-            if match := _CATALOG.fullmatch(self.url):
-                return load_catalog(match["catalog"]).load_table(match["table"]), {}
-            return load_metadata(metadata_location(self.url, self.options, votes_only), properties)
+            if CATALOG_URL.fullmatch(self.url):
+                return load_from_catalog(self.url), {}
+            return load_metadata(metadata_location(self.url, self.options, votes_only), pyiceberg_options(self.options))
         except StorageError:
             raise
         except Exception as problem:  # PyIceberg's errors have no common base, and its catalogues bring their own

@@ -38,7 +38,8 @@ class NativeScan:
     ``schemas_with_null_struct_bug`` gives. ``constant_ids``: of columns of which some files have one value.
     ``by_field_id``: files may call columns otherwise than the table does.
     ``has_foreign_files``: of which no schema tells what they lack.
-    ``text_limits``: of VARCHAR, by the ids of what has them.
+    ``text_limits``: of VARCHAR, by the ids of what has them. ``unread``: dotted paths of what files have and the table
+    does not ask for.
     """
 
     callback_key: str
@@ -53,6 +54,7 @@ class NativeScan:
     by_field_id: bool = False
     has_foreign_files: bool = False
     text_limits: Mapping[int, int] | None = None
+    unread: Container[str] = ()
 
     def describe(self) -> ScanDescription:
         """All but the files, as ``TableSnapshot.java`` reads it."""
@@ -83,9 +85,23 @@ class NativeScan:
         return StructType([_logical_field(field, self.text_limits) for field in self.schema.fields]).jsonValue()
 
     def _foreign_unpushable_paths(self) -> list[tuple[str, ...]]:
-        """Columns that files do not hold, or not under the name by which a filter would go."""
+        """Columns that files do not hold, or not under the name by which a filter would go.
+
+        Parquet takes a column with a dot in its name and a part of a struct for each other where a file has both.
+        """
         fields = self.schema.fields
-        return [(each.physical_name,) for each in fields if self.by_field_id or each.id in self.constant_ids]
+        dotted = {each.physical_name for each in fields if "." in each.physical_name}
+        alike = [
+            path
+            for top in fields
+            for path in _struct_paths(top, ())
+            if ".".join(path) in dotted or ".".join(path) in self.unread
+        ]
+        return alike + [
+            (each.physical_name,)
+            for each in fields
+            if self.by_field_id or each.id in self.constant_ids or each.physical_name in dotted
+        ]
 
 
 def snapshot_dataframe(spark: SparkSession, scan: NativeScan) -> DataFrame:
@@ -131,6 +147,15 @@ def _unpushable_paths(field: Field, above: tuple[str, ...]) -> Iterator[tuple[st
     elif pa.types.is_struct(field.type):
         for child in field.children:
             yield from _unpushable_paths(child, path)
+
+
+def _struct_paths(field: Field, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The physical paths of what is in a struct."""
+    path = (*above, field.physical_name)
+    if above:
+        yield path
+    for child in field.children if pa.types.is_struct(field.type) else ():
+        yield from _struct_paths(child, path)
 
 
 def _logical_field(field: Field, limits: Mapping[int, int]) -> StructField:

@@ -12,23 +12,36 @@ import pyarrow.types as is_
 
 from fuse_storage.errors import SchemaError, Unsupported
 from fuse_storage.parquet.footer import Footer
-from fuse_storage.parquet.foreign.thrift_footer import INT96_TYPE
+from fuse_storage.parquet.foreign.thrift_footer import DOT, INT96_TYPE
 from fuse_storage.parquet.page_subset import forge_file
 from fuse_storage.schema import types
 from fuse_storage.schema.nested import nested_type_like
 from fuse_storage.schema.schema import Field, Schema
+from fuse_storage.schema.variant import is_variant, is_variant_struct
 
 TypeWidening = Callable[[pa.DataType, pa.DataType], bool]
 """Whether readers widen values of the one type to the other."""
 
 
 def read_file_schema(footer: Footer) -> pa.Schema:
-    """The columns of a file as Arrow reads them; names are those of ``footer``."""
+    """The columns of a file as Arrow reads them, under the names of the file, or those that ``footer`` was given."""
     with pq.ParquetFile(
         pa.BufferReader(forge_file(footer.schema_bytes, footer.forms, [])), coerce_int96_timestamp_unit="us"
     ) as parquet:
         found: pa.Schema = parquet.schema_arrow
-    return found
+    return pa.schema([_with_dots(each) for each in found]) if DOT.encode() in footer.schema_bytes else found
+
+
+def _with_dots(field: pa.Field) -> pa.Field:
+    """A column as the file calls it, and what is in it."""
+    kind, name = field.type, field.name.replace(DOT, ".")
+    if is_.is_struct(kind):
+        kind = pa.struct([_with_dots(part) for part in kind])
+    elif is_.is_map(kind):
+        kind = pa.map_(_with_dots(kind.key_field), _with_dots(kind.item_field))
+    elif types.is_list_type(kind):
+        kind = pa.list_(_with_dots(kind.value_field))
+    return pa.field(name, kind, field.nullable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +66,7 @@ def file_columns(found: pa.Schema, footer: Footer, where: str, votes_only: bool 
     """
     if not votes_only and (twice := _twice(found)):
         raise SchemaError(f"{where} has two columns {twice[0]}: rename one")
-    int96 = {form.path.decode() for form in footer.forms if form.physical_type == INT96_TYPE}
+    int96 = {form.path.decode().replace(DOT, ".") for form in footer.forms if form.physical_type == INT96_TYPE}
     kept, refused, twins = list[pa.Field](), dict[str, str](), _twins(found) if votes_only else set()
     nulls = {each.name for each in found if is_.is_null(each.type)}
     converted = set() if votes_only else {each.name for each in found if _is_nanoseconds(each, int96)}
@@ -93,8 +106,10 @@ def _twice(fields: Iterable[pa.Field]) -> list[str]:
 
 def _stored_field(field: pa.Field, above: tuple[str, ...], int96: set[str], where: str) -> pa.Field:
     path = ".".join((*above, field.name))
-    if "." in field.name:
-        raise SchemaError(f"{where} has a column {path!r} with a dot in its name, which could be a path: rename it")
+    if above and "." in field.name:
+        raise SchemaError(
+            f"{where} has a part of a column with a dot in its name, {path!r}, which could be a path: rename it"
+        )
     kind = field.type
     if is_.is_struct(kind):
         if twice := _twice(kind):
@@ -149,6 +164,13 @@ def _narrower_parts(found: pa.DataType, field: Field, widens: TypeWidening, wher
         if found != field.type:
             yield field.id
         return
+    if is_variant(field.type):
+        if not is_variant_struct(found):
+            raise SchemaError(
+                f"{where} has column {field.name!r}, a VARIANT, shredded, or as something else than its two binaries, "
+                f"which no reader here puts together: have the source write it plain, and this file anew"
+            )
+        return
     if types.storage_type_name(found) != types.storage_type_name(field.type):
         raise SchemaError(f"{where} has column {field.name!r} as {found}, and the table as {field.type}")
     if is_.is_struct(found):
@@ -172,18 +194,21 @@ def _narrower_parts(found: pa.DataType, field: Field, widens: TypeWidening, wher
 def unread_names(found: pa.Schema, schema: Schema) -> set[str]:
     """The dotted paths of what the file has and the table does not ask for."""
     known = {path for field in schema.fields for path in _physical_paths(field, "")}
-    return {path for field in found for path in _file_paths(field, "")} - known
+    found_paths = {path for field in found for path in _file_paths(field, "")}
+    return {path.replace(DOT, ".") for path in found_paths - known}
 
 
 def _physical_paths(field: Field, above: str) -> Iterator[str]:
-    yield above + field.physical_name
+    path = above + field.physical_name.replace(".", DOT)
+    yield path
     for child in field.children:
-        yield from _physical_paths(child, f"{above}{field.physical_name}.")
+        yield from _physical_paths(child, f"{path}.")
 
 
 def _file_paths(field: pa.Field, above: str) -> Iterator[str]:
-    yield above + field.name
-    kind, below = field.type, f"{above}{field.name}."
+    path = above + field.name.replace(".", DOT)
+    yield path
+    kind, below = field.type, f"{path}."
     if is_.is_struct(kind):
         parts = list(kind)
     elif is_.is_map(kind):

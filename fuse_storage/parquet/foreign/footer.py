@@ -27,6 +27,7 @@ from fuse_storage.parquet.footer import (
 )
 from fuse_storage.parquet.foreign.row_groups import are_parts
 from fuse_storage.parquet.foreign.thrift_footer import (
+    DOT,
     INT96_TYPE,
     MAX_BYTES_AFTER_PAGES,
     PHYSICAL_TYPES,
@@ -36,6 +37,7 @@ from fuse_storage.parquet.foreign.thrift_footer import (
     parse_footer,
     rename_schema_columns,
     schema_names,
+    without_dots,
 )
 from fuse_storage.parquet.page_subset import ColumnForm, PageSubset
 from fuse_storage.parquet.pages import Int64Array, Pages
@@ -67,7 +69,9 @@ class OpenedFile:
 
     def has_finer_times(self, path: str) -> bool:
         """Whether bounds say of a column of nanoseconds that it has times which microseconds do not hold."""
-        numbers = [number for number, each in enumerate(self.footer().forms) if each.path.decode() == path]
+        numbers = [
+            number for number, each in enumerate(self.footer().forms) if each.path.decode() == name_in_footer(path)
+        ]
         bounds = [
             bound
             for group in self.parsed.groups
@@ -167,6 +171,16 @@ def physical_names(schema: Schema) -> dict[int, str]:
     return {part.id: part.physical_name for top in schema.fields for part in top.walk()}
 
 
+def name_in_footer(name: str) -> str:
+    """The name of a column in the footer of a foreign file, where dots stand between names alone."""
+    return name.replace(".", DOT)
+
+
+def name_in_file(name: str) -> str:
+    """What the file itself calls a column of its footer."""
+    return name.replace(DOT, ".")
+
+
 def _assemble(data: bytes, offset: int, parsed: ForeignFooter, names: Mapping[int, str] | None) -> Footer:
     length = int.from_bytes(data[-8:-4], "little") + _TRAILER_BYTES
     schema = page_subset.footer_schema_bytes(memoryview(data)[-length:])
@@ -174,6 +188,8 @@ def _assemble(data: bytes, offset: int, parsed: ForeignFooter, names: Mapping[in
         if any(field_id is None for field_id in _top_level_ids(schema)):
             raise Unsupported("its columns have no field ids, by which they would be found: rewrite it at the source")
         schema = rename_schema_columns(schema, names)
+    elif b"." in schema:  # in a name, or a number by chance
+        schema = without_dots(schema)
     chunks = [chunk for group in parsed.groups for chunk in group.chunks]
     first = parsed.groups[0].chunks if parsed.groups else ()
     paths = leaf_paths(schema)

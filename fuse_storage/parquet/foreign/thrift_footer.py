@@ -22,6 +22,8 @@ from fuse_storage.parquet.thrift import (
 )
 
 MAX_BYTES_AFTER_PAGES = 256 << 20
+DOT = "\x1f"
+"""What stands for a dot within a name, where footers of foreign files are shown: theirs are in no name's place."""
 PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 """Parquet's names of the physical types, by their numbers."""
 INT96_TYPE = PHYSICAL_TYPES.index("INT96")
@@ -224,6 +226,24 @@ def rename_schema_columns(schema: bytes, names: Mapping[int, str]) -> bytes:
         renamed += encoded
         position = end
     return bytes(renamed)
+
+
+def without_dots(schema: bytes) -> bytes:
+    """The schema of a footer, with another mark in the place of dots in names: paths of names are joined by dots.
+
+    Raises ValueError for a schema that has the mark.
+    """
+    changed, position = bytearray(), _list_start(schema)
+    changed += schema[:position]
+    while position < len(schema):
+        end = skip_value(schema, position, STRUCT)
+        element, _ = read_selected(schema, position, dict.fromkeys((4,)))
+        name, encoded = _bytes(element[4]), schema[position:end]
+        if DOT.encode() in name:
+            raise ValueError(f"the name {name!r} of a column has a mark in it that is used for dots here")
+        changed += _with_name(encoded, name, name.replace(b".", DOT.encode())) if b"." in name else encoded
+        position = end
+    return bytes(changed)
 
 
 def _list_start(encoded: bytes) -> int:

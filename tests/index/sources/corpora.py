@@ -8,7 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 import fuse_index as fuse
+from fuse_index.expressions.variant.columns import with_texts
 from fuse_index.predicate import Column, Compare, IsNull, Literal, Predicate
+from fuse_storage import is_variant
 
 COLUMNS, VALUES = 4, 3
 """How many columns of a table are asked about, and values of each."""
@@ -37,8 +39,8 @@ def _with_numbers(kind: pa.DataType) -> pa.DataType:
 
 
 def fitted(rows: pa.Table, table: fuse.Table) -> pa.Table:
-    """What another reader gave, in the columns and types of the table."""
-    return pa.table([rows.column(each.name).cast(each.type) for each in table.schema], schema=table.schema)
+    """What another reader gave, in the columns and types of the table, and VARIANT as it is shown."""
+    return with_texts(pa.table([rows.column(each.name).cast(each.type) for each in table.schema], schema=table.schema))
 
 
 def assert_right(table: fuse.Table, expected: pa.Table) -> None:
@@ -52,7 +54,8 @@ def assert_right(table: fuse.Table, expected: pa.Table) -> None:
 
 def questions(table: fuse.Table, expected: pa.Table, index: bool = True) -> Iterator[tuple[Predicate, pa.BooleanArray]]:
     """Conditions on plain columns, each with the rows for which it is true."""
-    plain = [each for each in table.schema if not (pa.types.is_nested(each.type) or pa.types.is_timestamp(each.type))]
+    kinds = (pa.types.is_nested, pa.types.is_timestamp, is_variant)
+    plain = [each for each in table.schema if not any(is_one(each.type) for is_one in kinds)]
     for number, field in enumerate(plain[:COLUMNS]):
         if index and number == 0 and not (pa.types.is_floating(field.type) or pa.types.is_boolean(field.type)):
             table.create_index("by_first", "bloom", [f"`{field.name}`"])

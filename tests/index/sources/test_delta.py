@@ -188,3 +188,8 @@ def test_a_source_that_loses_a_file_is_told_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(fuse.NotFound, match=Path(new[0]).name):
         table.sync()
     assert table.count() == 100
+
+
+def test_a_name_of_unity_catalog_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(fuse.InputError, match=r"uc://main\.db\.t is a name of Unity Catalog.*storage location"):
+        fuse.attach("uc://main.db.t", tmp_path / "table", format="delta")

@@ -142,7 +142,6 @@ def test_texts_that_spark_pads_are_left_out_by_name(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_honoured_is_refused_by_name(tmp_path: Path) -> None:
-    variant = [{"name": "a", "type": "variant", "nullable": True, "metadata": {}}]
     cases = [
         (
             ["deletionVectors"],
@@ -151,7 +150,6 @@ def test_what_cannot_be_honoured_is_refused_by_name(tmp_path: Path) -> None:
             None,
             r"f\.parquet has a deletion vector in a format that is not known",
         ),
-        (["variantType"], {}, {}, variant, "column 'a' is of Delta's type 'variant'"),
         (["newestThing"], {}, {}, None, "'newestThing'"),
     ]
     for number, (features, configuration, add, fields, message) in enumerate(cases):

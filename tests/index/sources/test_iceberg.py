@@ -387,3 +387,31 @@ def test_random_walks_of_a_table_are_followed(tmp_path: Path, catalog: OneTable,
             conditions = [f"id = {low}", f"id BETWEEN {low} AND {low + 9}", f"{name} = 'n7'", "n > 40 AND part = 1"]
             assert_same_rows(table, now.scan().to_arrow(), conditions)
     assert len(set(walked)) > 3
+
+
+@pytest.mark.parametrize("votes_only", [False, True])
+def test_a_column_that_comes_with_a_default_has_it_in_files_that_were_there(
+    tmp_path: Path, catalog: OneTable, votes_only: bool
+) -> None:
+    source = lake(tmp_path, catalog)
+    described = json.loads(Path(source.metadata_location.removeprefix("file://")).read_text())
+    folder = tmp_path / "lake" / "metadata"
+
+    def publish(number: int) -> None:
+        (folder / f"v{number}.metadata.json").write_text(json.dumps(described))
+        (folder / "version-hint.text").write_text(str(number))
+
+    publish(1)
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table", "iceberg", votes_only=votes_only)
+    (schema,) = described["schemas"]
+    schema["fields"].append(
+        {"id": 71, "name": "more", "type": "int", "required": False, "initial-default": 5, "write-default": 7}
+    )
+    described |= {"format-version": 3, "next-row-id": 100, "last-column-id": 71}
+    publish(2)
+    assert table.sync().kept_files == 0
+    assert table.explain("more = 5").blocks.kept == 2
+    assert table.explain("more = 7").blocks.kept == table.explain("more IS NULL").blocks.kept == 0
+    if not votes_only:
+        assert table.count("more = 5") == table.count() == 100
+    assert table.sync().kept_files == 2

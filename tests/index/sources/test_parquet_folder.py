@@ -440,7 +440,6 @@ def test_what_cannot_be_read_exactly_is_refused_by_name(tmp_path: Path) -> None:
         "nanoseconds": ({"a.parquet": pa.table({"t": pa.array([1], pa.timestamp("ns"))})}, "column 't'.*finer than"),
         "a time": ({"a.parquet": pa.table({"t": pa.array([1], pa.time64("us"))})}, "column 't'.*time64"),
         "half floats": ({"a.parquet": pa.table({"h": pa.array(np.array([1], "f2"))})}, "column 'h'.*halffloat"),
-        "a dot": ({"a.parquet": pa.table({"a.b": [1]})}, "'a.b' with a dot"),
         "two schemas": (
             {"a.parquet": pa.table({"x": [1]}), "b.parquet": pa.table({"x": ["one"]})},
             "column 'x' is int64 in .*a.parquet and string in .*b.parquet",

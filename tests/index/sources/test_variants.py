@@ -1,0 +1,105 @@
+"""VARIANT columns of Delta tables whose files have the two binaries, shredded ones, and variants within others."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fuse_index as fuse
+from fuse_index.expressions.variant.columns import encode_values
+from fuse_storage import VARIANT
+
+DOCUMENTS = ['{"n":1,"t":"a"}', '{"n":2}', "[1,2]", '"text"', None, "null"]
+
+
+def variants(shredded: bool = False) -> pa.Array:
+    """As writers have them: the two binaries, and beside them what is taken apart."""
+    plain = encode_values(DOCUMENTS, "v").storage
+    if not shredded:
+        return plain
+    numbers = pa.array([1, 2, None, None, None, None], pa.int64())
+    parts = {"metadata": plain.field(1), "value": plain.field(0), "typed_value": numbers}
+    return pa.StructArray.from_arrays(list(parts.values()), list(parts), mask=plain.is_null())
+
+
+class Log:
+    """A Delta table whose log says what no writer at hand writes."""
+
+    def __init__(self, place: Path, fields: dict[str, Any]) -> None:
+        self.place, self.version = place, 0
+        (place / "_delta_log").mkdir(parents=True)
+        described = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in fields.items()]
+        features = {"readerFeatures": ["variantType"], "writerFeatures": ["variantType"]}
+        about = {"id": "b", "format": {"provider": "parquet", "options": {}}, "configuration": {}, "createdTime": 0}
+        schema = {"schemaString": json.dumps({"type": "struct", "fields": described}), "partitionColumns": []}
+        self.commit(
+            {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7} | features}, {"metaData": about | schema}
+        )
+
+    def commit(self, *actions: dict[str, Any]) -> None:
+        text = "\n".join(map(json.dumps, actions))
+        (self.place / "_delta_log" / f"{self.version:020}.json").write_text(text)
+        self.version += 1
+
+    def add(self, rows: pa.Table) -> None:
+        pq.write_table(rows, self.place / f"{self.version}.parquet")
+        self.add_file(f"{self.version}.parquet")
+
+    def add_file(self, name: str) -> None:
+        """Of one that lies in the table's folder."""
+        size = (self.place / name).stat().st_size
+        file = {"path": name, "partitionValues": {}, "size": size, "modificationTime": 0, "dataChange": True}
+        self.commit({"add": file})
+
+
+def rows(first: int, values: pa.Array) -> pa.Table:
+    return pa.table({"id": pa.array(range(first, first + len(DOCUMENTS)), pa.int64()), "v": values})
+
+
+def test_variants_are_attached_and_indexed(tmp_path: Path) -> None:
+    log = Log(
+        tmp_path / "lake",
+        {"id": "long", "v": "variant", "l": {"type": "array", "elementType": "variant", "containsNull": True}},
+    )
+    log.add(rows(0, variants()))
+    with pytest.warns(fuse.LeftOutWarning, match="'l'.*'variant'"):
+        table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
+    assert table.schema.field("v").type == VARIANT
+    table.create_index("by_path", "json_path", ["v"], paths="$.n")
+    assert table.to_arrow().column("v").to_pylist() == DOCUMENTS
+    log.add(rows(10, variants()))
+    log.add(pa.table({"id": [20]}))
+    table.sync()
+    assert table.to_arrow("variant_get(v, '$.n', 'int') = 2", ["id"]).column("id").to_pylist() == [1, 11]
+    assert table.explain("variant_get(v, '$.n', 'int') = 7").blocks.kept == 0
+    assert table.count("v IS NULL") == 3
+    assert table.convert().row_count == 13
+    table.append([{"id": 30, "v": '{"n":3}'}])
+    table.delete("id = 1")
+    assert table.to_arrow("variant_get(v, '$.n', 'int') > 1", ["id"]).column("id").to_pylist() == [11, 30]
+
+
+def test_a_shredded_variant_is_left_out_for_good(tmp_path: Path) -> None:
+    log = Log(tmp_path / "lake", {"id": "long", "v": "variant"})
+    log.add(rows(0, variants()))
+    log.add(rows(10, variants(shredded=True)))
+    with pytest.warns(fuse.LeftOutWarning, match="'v'.*shredded"):
+        table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
+    for first in (20, 30):
+        log.add(rows(first, variants()))
+        assert not table.sync().reread
+    assert table.schema.names == ["id"]
+    assert table.count("id > 14") == 13
+
+
+def test_a_file_that_comes_shredded_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    log = Log(tmp_path / "lake", {"id": "long", "v": "variant"})
+    log.add(rows(0, variants()))
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
+    log.add(rows(10, variants(shredded=True)))
+    with pytest.raises(fuse.SchemaError, match=r"2\.parquet has column 'v', a VARIANT, shredded"):
+        table.sync()
+    assert table.to_arrow().column("v").to_pylist() == DOCUMENTS
