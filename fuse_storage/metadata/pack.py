@@ -28,6 +28,9 @@ _DEFAULT_CHUNK_BYTES = 16 << 10
 _MAX_CHUNKS_READ = 1 << 18
 """Chunks of one read: 4 GiB of the default size. Each takes some 200 bytes of memory before the store is asked."""
 
+_MANY_BYTES = 1 << 20
+"""So many bytes are not kept beside what is decoded of them: of a large index, they drove each other out."""
+
 _CHECKSUM_FORMAT = struct.Struct("<I")
 _ByteSpan = tuple[int, int]
 _Decoded = TypeVar("_Decoded")
@@ -139,13 +142,16 @@ class PackSlice:
 
     def read(self, ranges: Sequence[_ByteSpan]) -> list[bytes]:
         """The bytes of each (offset, length), verified. Raises ValueError, NotFound, Corrupt or StorageError."""
+        return self._read(ranges, keep=True)
+
+    def _read(self, ranges: Sequence[_ByteSpan], keep: bool) -> list[bytes]:
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > self.size:
                 raise ValueError(f"bytes {offset} to {offset + length} of {self.key}: it has {self.size}")
         if sum(length for _, length in ranges) > _MAX_CHUNKS_READ * self.chunk:
             raise Corrupt(f"{self.store.url}/{self.key}: more than {_MAX_CHUNKS_READ:,} chunks are no payload")
         absolute = [(self.offset + offset, length) for offset, length in ranges]
-        chunks = self._chunks({number for r in absolute for number in self._chunk_numbers(r)})
+        chunks = self._chunks({number for r in absolute for number in self._chunk_numbers(r)}, keep)
         return [self._slice_chunks(r, chunks) for r in absolute]
 
     def read_spans(self, offsets: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> list[bytes]:
@@ -168,7 +174,8 @@ class PackSlice:
         bytes of what it made.
         """
         name = ("decoded", self.store.url, self.key, self.offset + span[0], span[1], _identity(decode))
-        return self.cache.get_or_load(name, lambda: decode(self.read([span])[0]), size)
+        keep = not _MANY_BYTES <= span[1] <= self.cache.max_bytes // 4  # what is larger may not be kept decoded, either
+        return self.cache.get_or_load(name, lambda: decode(self._read([span], keep)[0]), size)
 
     def _chunk_numbers(self, span: _ByteSpan) -> range:
         offset, length = span
@@ -182,7 +189,7 @@ class PackSlice:
         start = span[0] - numbers[0] * self.chunk
         return joined[start : start + span[1]]
 
-    def _chunks(self, numbers: Iterable[int]) -> dict[int, bytes]:
+    def _chunks(self, numbers: Iterable[int], keep: bool = True) -> dict[int, bytes]:
         chunks: dict[int, bytes] = {}
         missing = []
         for number in sorted(numbers):
@@ -194,7 +201,8 @@ class PackSlice:
             stored_ranges = [self._stored_range(number) for number in missing]
             for number, sealed in zip(missing, self.store.read_ranges(self.key, stored_ranges), strict=True):
                 chunks[number] = self._verify_chunk(number, sealed)
-                self.cache.put(self._cache_key(number), chunks[number], len(chunks[number]) + 200)
+                if keep:
+                    self.cache.put(self._cache_key(number), chunks[number], len(chunks[number]) + 200)
         return chunks
 
     def _cache_key(self, number: int) -> tuple[str, str, str, int, int]:
@@ -223,7 +231,7 @@ class UnreadablePack(PackSlice):
         super().__init__(store, "_i/unreadable", 1, checksummed_size(1, 1))
         self.problem = problem
 
-    def read(self, ranges: Sequence[_ByteSpan]) -> list[bytes]:
+    def _read(self, ranges: Sequence[_ByteSpan], keep: bool) -> list[bytes]:
         raise self.problem
 
     def read_spans(self, offsets: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> list[bytes]:

@@ -238,3 +238,19 @@ def test_a_pack_is_known_by_its_id_wherever_it_lies(store: Store) -> None:
     store.create("else/where/one", add_checksums(DATA, 100, "_i/k/one"))
 
     assert PackSlice(store, "else/where/one", 100, checksummed_size(len(DATA), 100)).read([(0, 512)]) == [DATA]
+
+
+def test_many_bytes_that_are_kept_decoded_are_not_kept_beside_it(store: Store) -> None:
+    """Graphs of a hundred megabytes each, and their bytes, drove each other out: each search read them again."""
+    size, chunk = 1 << 20, 1 << 14
+    sealed = add_checksums(bytes(4 * size), chunk)
+    store.create("pack", sealed, overwrite=True)
+    metered = meter_requests(store)
+    payload = PackSlice(metered, "pack", chunk, len(sealed), cache=Cache(5 * size))
+
+    for _ in range(2):
+        assert [payload.decoded((part * size, size), len, lambda found: size) for part in range(4)] == [size] * 4
+        assert payload.cache.total_bytes == 4 * size
+    assert metered.request_count == 4
+    assert payload.decoded((0, size // 2), len, lambda found: 8) == size // 2
+    assert payload.cache.total_bytes > 4 * size + size // 2
