@@ -29,7 +29,7 @@ _MAX_CHUNKS_READ = 1 << 18
 """Chunks of one read: 4 GiB of the default size. Each takes some 200 bytes of memory before the store is asked."""
 
 _MANY_BYTES = 1 << 20
-"""Bytes of this number are not kept beside what is decoded of them: of a large index they would drive each other out."""
+"""So many bytes are not kept beside what is decoded of them: of a large index, they drove each other out."""
 
 _CHECKSUM_FORMAT = struct.Struct("<I")
 _ByteSpan = tuple[int, int]
