@@ -38,7 +38,7 @@ from fuse_storage.schema import types
 from fuse_storage.schema.conform import child_arrays, conform_rows, fill_under_nulls, rename_table_fields
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics
-from fuse_storage.wide_statistics import compute_each
+from fuse_storage.statistics.wide import compute_each
 
 __all__ = ["DEFAULT_ZONE_ROWS", "BlockFile", "BlockLayout", "read_block", "write_block"]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fuse_storage import statistics, wide_statistics
-from fuse_storage.statistics import STATISTICS_PARTS, ColumnStatistics, compute_statistics
-from fuse_storage.wide_statistics import compute_each
+from fuse_storage import statistics
+from fuse_storage.statistics import STATISTICS_PARTS, ColumnStatistics, compute_statistics, wide
+from fuse_storage.statistics.wide import compute_each
 
 LONG = "é" * 30
 DAY, NOON = datetime.date(1582, 10, 4), datetime.datetime(2024, 2, 29, 12)
@@ -54,7 +54,7 @@ def test_text_that_is_not_utf_8_is_cut_as_ever() -> None:
 def test_columns_of_one_type_are_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     monkeypatch.setattr(
-        wide_statistics, "compute_statistics", lambda *given: calls.append(1) or statistics.compute_statistics(*given)
+        wide, "compute_statistics", lambda *given: calls.append(1) or statistics.compute_statistics(*given)
     )
     columns = [pa.array([1, 2]), pa.array(["a", "b"])] * 300
     assert len(compute_each(columns, np.array([0, 2]))) == 600
