@@ -85,6 +85,16 @@ def test_files_that_are_deleted_between_planning_and_reading_are_missed(ways: Wa
     assert ways.left_out(f"SELECT * FROM parquet.`{folder}` WHERE a = '{a_of(5)}'") == [FILES - 2]
 
 
+@pytest.mark.parametrize("nanoseconds", [0, 999_000_000, 123_999_499, 123_999_999, 999_999_999])
+def test_a_file_is_known_whatever_its_time_ends_in(ways: Ways, tmp_path: Path, nanoseconds: int) -> None:
+    folder = write_folder(tmp_path / "lake", 2)
+    for file in folder.iterdir():
+        os.utime(file, ns=(0, 1_795_865_000 * 10**9 + nanoseconds))
+    use_index(ways.spark, folder, tmp_path / "index")
+
+    assert ways.same(f"SELECT * FROM parquet.`{folder}` WHERE a = '{MISSING}'") == [Use(2, 2)]
+
+
 def test_a_table_that_is_overwritten_by_what_is_read_of_another(ways: Ways, tmp_path: Path) -> None:
     spark, lake = ways.spark, tmp_path / "lake"
     spark.sql(f"CREATE TABLE over (id BIGINT, a STRING, n INT) USING parquet LOCATION '{lake}'")

@@ -74,7 +74,9 @@ public class SourceIndex {
   public int block(String path, long size, long modifiedMillis) {
     Integer found = (Integer) blocks.get(plain(path));
     if (found == null || snapshot.listing.fileSize(found.intValue()) != size) return -1;
-    boolean sameTime = !byTime || snapshot.listing.modified(found.intValue()) / 1000L == modifiedMillis;
+    // Hadoop cuts times, and who attached rounded them to microseconds: what ended in 999.9 is a whole millisecond.
+    long modified = snapshot.listing.modified(found.intValue());
+    boolean sameTime = !byTime || modified / 1000L == modifiedMillis || (modified - 1L) / 1000L == modifiedMillis;
     return sameTime ? found.intValue() : -1;
   }
 
