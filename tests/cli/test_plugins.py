@@ -38,6 +38,8 @@ def test_a_kind_is_shown_with_what_it_judges_its_options_and_where_it_is_from(ru
     assert run("plugins", "show", "full_text", "--json").json["functions"] == ["match"]
     assert run("plugins", "show", "aggregate", "--json").json["answers"] == "aggregates that it keeps"
     assert "of every column" in run("plugins", "show", "min_max").out
+    assert "terms of its own" in run("plugins", "show", "json_path").out
+    assert "terms of its own" not in run("plugins", "show", "aggregate").out
 
 
 def test_an_unknown_kind_is_an_error_with_near_names(run):

@@ -12,7 +12,7 @@ import typer
 from fuse_index.cli import output
 from fuse_index.cli.kinds.abilities import conditions_by_type
 from fuse_index.cli.options import JsonOption
-from fuse_index.indexes.interface import Answers, Approximates, IndexKind, Ranks
+from fuse_index.indexes.interface import Answers, Approximates, IndexKind, Ranks, Votes
 from fuse_index.indexes.registry import Host, PluginWarning
 
 plugins_app = typer.Typer(add_completion=False, invoke_without_command=True)
@@ -67,11 +67,14 @@ def _show(
 ) -> None:
     """Say what an index kind can do: its options, the conditions that it judges, and where it is from."""
     host = _host()
-    record = describe_kind(host, host.kind(name))
+    kind = host.kind(name)
+    record = describe_kind(host, kind)
     if as_json:
         output.print_json(record)
         return
     options = record.pop("options")
+    if isinstance(kind, Votes) and not record["votes"]:
+        record["votes"] = "terms of its own, such as values of functions or several columns together"
     output.print_record({key: _text(value) for key, value in record.items()})
     if options:
         output.print_rows(output.records_to_table(options, ("option", "type", "default")), title="options")
