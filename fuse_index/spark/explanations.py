@@ -24,6 +24,7 @@ from fuse_index.spark.placement import active_session, is_connect
 from fuse_index.spark.protocol.requests import ChangeRowsRequest, decode_request
 from fuse_index.spark.protocol.words import Change
 from fuse_index.spark.session import find_native_session, register_session
+from fuse_index.sql.call_markers import name_marked_calls
 
 
 class Explanations(tuple[Explanation, ...]):
@@ -149,7 +150,7 @@ def _explanation_of(line: dict[str, Any]) -> Explanation:
         raise InputError("this DataFrame was made by another Python process: read the table again here")
     explanation = session.callback.explain(line["request"])
     unpushed = tuple(
-        Vote(text, "", "", Reason.NOT_PUSHED, why or "Spark kept it to itself")
+        Vote(name_marked_calls(text), "", "", Reason.NOT_PUSHED, why or "Spark kept it to itself")
         for text, why in line.get("unpushed", {}).items()
     )
     awaited = tuple(

@@ -12,6 +12,7 @@ tree becomes TRUE on other rows by it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,6 +30,8 @@ With a ``condition`` in its text, which ``CallConditions.java`` writes, it stand
 """
 CALL_CONDITION, CALL_VALUE = "condition", "fuse value"
 """What the text calls it, and the column that is the value in it."""
+_MARK_IN_SQL = re.compile(r"'fuse_index (?:call|value) (\{(?:[^'\\]|\\.)*\})'")
+"""The text of a mark in what Spark writes of a condition, where quotes and backslashes stand behind one."""
 _Tree = Mapping[str, Any]
 _BOOLEAN = pa.bool_()
 
@@ -46,6 +49,25 @@ def render_call_mark(call: Call, operands: Sequence[str], null_on_null: bool, pr
     ]
     compared = " OR ".join(f"{text} = {_text_literal(sign)}" for text, sign in zip(texts, signs, strict=True))
     return f"({compared}) IN (true, false)" if null_on_null else f"coalesce({compared}, false) IN (true, false)"
+
+
+def name_marked_calls(sql: str) -> str:
+    """What Spark writes of a condition, as people wrote it: where it has marks of calls, it is these calls.
+
+    Their columns are an ellipsis, and constants that are no text, as their encoding is.
+
+    >>> name_marked_calls('''(NOT (b = 'fuse_index call {"call": "match", "arguments": [{"type": "string"}]}'))''')
+    'a condition with match(…)'
+    >>> name_marked_calls("(n > 3)")
+    '(n > 3)'
+    """
+    calls = [json.loads(re.sub(r"\\(.)", r"\1", found[1])) for found in _MARK_IN_SQL.finditer(sql)]
+    texts = [f"{said['call']}({', '.join(map(_shown, said['arguments']))})" for said in calls]
+    return "a condition with " + " and ".join(dict.fromkeys(texts)) if texts else sql
+
+
+def _shown(argument: Mapping[str, Any]) -> str:
+    return repr(argument["constant"]) if "constant" in argument else "…"
 
 
 def parse_call_mark(

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
+from fuse_index.reasons import Reason
 from fuse_index.spark.functions import match
 from tests.spark.executed import files_read
 
@@ -83,6 +84,13 @@ def test_what_spark_is_given_beside_a_call_is_marked_and_no_failure(spark: Spark
     assert told(f"{asked} AND {contains}") == looked | {contains: (False, "LEAF_UNSUPPORTED")}
     assert told(contains) == {contains: (False, "LEAF_UNSUPPORTED")}
     assert told(f"NOT {contains}") == {contains: (False, "LEAF_UNSUPPORTED")}
+
+
+def test_a_call_that_spark_keeps_to_itself_is_named_as_it_was_written(spark: SparkSession, view: str) -> None:
+    explained = fuse_spark.explain(spark.sql(f"SELECT * FROM {view} WHERE NOT match(body, 'late AND +it')"))
+
+    kept = [vote.leaf for vote in explained.votes if vote.reason is Reason.NOT_PUSHED]
+    assert kept == ["a condition with match(…, 'late AND +it')"]
 
 
 @pytest.mark.parametrize("where", ["match(body, 'a*', 'tokenizer=raw')", "match(body, 'b* -a*', 'tokenizer=raw')"])

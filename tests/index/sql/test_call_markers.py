@@ -8,7 +8,13 @@ import pyarrow as pa
 import pytest
 
 from fuse_index.predicate import And, Call, Column, Compare, Context, In, IsNull, Literal, Not, Opaque, Or
-from fuse_index.sql.call_markers import CALL_MARK_PREFIX, CALL_VALUE, VALUE_MARK_PREFIX, render_call_mark
+from fuse_index.sql.call_markers import (
+    CALL_MARK_PREFIX,
+    CALL_VALUE,
+    VALUE_MARK_PREFIX,
+    name_marked_calls,
+    render_call_mark,
+)
 from fuse_index.sql.catalyst import decode_filter
 from fuse_index.sql.parse import parse_predicate
 from fuse_storage import Schema
@@ -163,3 +169,14 @@ def test_a_mark_of_a_value_without_a_condition_is_no_condition():
     marked = tree(render_call_mark(Call("f", (NAME,), pa.float64()), ["name"], False, VALUE_MARK_PREFIX))
 
     assert not isinstance(decode_filter(marked, SCHEMA, Context()), Call)
+
+
+def test_calls_in_what_spark_writes_are_named_once_each():
+    said = [json.dumps({"call": "near", "arguments": [{"type": "string"}, {"type": "int", "constant": 3}]}), '{"call"']
+    said = [*said, json.dumps({"call": "m", "arguments": [{"type": "string", "constant": "it's \\"}, {"type": "int"}]})]
+    texts = ["'fuse_index call " + each.replace("\\", "\\\\").replace("'", "\\'") + "'" for each in said]
+
+    assert name_marked_calls(f"(a = {texts[0]}) OR (NOT (b = {texts[2]})) OR (a = {texts[0]}) OR (c = 'x')") == (
+        'a condition with near(…, 3) and m("it\'s \\\\", …)'
+    )
+    assert name_marked_calls(f"(a = {texts[1]})") == f"(a = {texts[1]})"
