@@ -300,7 +300,8 @@ def test_an_attached_table_whose_source_is_in_another_bucket_is_read(spark: Spar
 
     assert df.filter("id > 7 AND id < 12").orderBy("id").collect() == [(8, 0), (9, 0), (10, 10), (11, 10)]
     lake.create("part=0/0.parquet", file.getvalue(), overwrite=True)
-    with pytest.raises(PythonException, match=r"lake/t/part=0/0\.parquet has changed since it was attached.* sync"):
+    changed = r"lake/t/part=0/0\.parquet (has changed since it|is another file than the one that) was attached.* sync"
+    with pytest.raises(PythonException, match=changed):  # by its ETag, or in a worker that has no footer yet by that
         df.collect()
     table.sync()
     with pytest.warns(fuse_spark.FallbackWarning):
