@@ -48,8 +48,9 @@ class LentInput(io.RawIOBase):
 
 def _lend(thing: Any) -> Any:
     with _lock:
-        while _lent and _lent[0]() is None:
-            _lent.popleft()
+        for first in [_lent.popleft() for _ in range(min(2, len(_lent)))]:  # so that few stay that nobody holds
+            if first() is not None:
+                _lent.append(first)
         _lent.append(weakref.ref(thing))
     return thing
 
@@ -57,9 +58,14 @@ def _lend(thing: Any) -> Any:
 @atexit.register
 def wait_for_arrow() -> None:
     """Stop whoever reads, and wait until Arrow has let go of what was lent to it."""
-    for thing in [each() for each in tuple(_lent)]:
-        if isinstance(thing, LentInput):
+    for lent in _references():
+        if isinstance(thing := lent(), LentInput):
             thing.stop()
     thing, end = None, time.monotonic() + _PATIENCE
-    while any(each() is not None for each in tuple(_lent)) and time.monotonic() < end:
+    while any(lent() is not None for lent in _references()) and time.monotonic() < end:
         time.sleep(0.001)
+
+
+def _references() -> list[weakref.ref[Any]]:
+    with _lock:
+        return list(_lent)

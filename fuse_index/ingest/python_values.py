@@ -21,7 +21,6 @@ _GIVEN: Mapping[Callable[[pa.DataType], bool], str] = {
     is_.is_binary: "bytes",
     is_.is_date: "dates, such as datetime.date(2026, 1, 31)",
     is_.is_timestamp: "times, such as datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)",
-    is_.is_map: "dicts",
     is_.is_struct: "dicts",
 }
 """What a column of a type is given in Python."""
@@ -41,7 +40,7 @@ def array_of_type(values: Any, data_type: pa.DataType | None, make: Callable[...
 
 
 def describe_refused(values: Any, data_type: pa.DataType, make: Callable[..., pa.Array]) -> str:
-    """Which value cannot be of the type, where it is, and what can; empty if each alone can be."""
+    """The value that cannot be of the type, where it is, and what can; empty if each alone can be."""
     for number, value in enumerate(islice(values, _LOOKED_AT)):
         try:
             array_of_type([value], data_type, make)
@@ -54,10 +53,14 @@ def describe_refused(values: Any, data_type: pa.DataType, make: Callable[..., pa
 def _given(data_type: pa.DataType) -> str:
     if is_.is_list(data_type):
         return f"lists of {_given(data_type.value_type)}"
+    if is_.is_map(data_type):
+        return f"dicts of {_given(data_type.item_type)}"
     return next((words for test, words in _GIVEN.items() if test(data_type)), "others")
 
 
 def _holds_lists(data_type: pa.DataType) -> bool:
+    if is_.is_map(data_type):
+        return _holds_lists(data_type.item_type)
     return bool(is_.is_list(data_type)) or (
         is_.is_struct(data_type) and any(_holds_lists(part.type) for part in data_type)
     )
@@ -70,6 +73,11 @@ def _has_text_for_list(values: Iterable[Any], data_type: pa.DataType) -> bool:
             _holds_lists(inner)
             and any(_has_text_for_list(value, inner) for value in values if isinstance(value, list | tuple))
         )
+    if is_.is_map(data_type):
+        pairs = [list(value.items()) if isinstance(value, Mapping) else value for value in values]
+        listed = [pair for value in pairs if isinstance(value, list | tuple) for pair in value]
+        items = [pair[1] for pair in listed if isinstance(pair, list | tuple) and len(pair) == 2]
+        return _has_text_for_list(items, data_type.item_type)
     rows = [value for value in values if isinstance(value, Mapping)]
     return any(
         _has_text_for_list([row.get(part.name) for row in rows], part.type)

@@ -50,7 +50,7 @@ def _missing_option(error: Any) -> str:
 
 
 def _meant(extra: str, options: set[str]) -> str:
-    """Which option an argument is the value of, in a few words; empty if it looks like none."""
+    """The option that an argument is the value of, in a few words; empty if it looks like none."""
     value = re.sub(r"^where\s+", "", extra, flags=re.IGNORECASE)
     meant = next((option for option in _MEANT if option in options and re.search(r"\W", value)), "")
     return f": say {meant} {shlex.quote(value)}" if meant else ""

@@ -84,7 +84,7 @@ def _text_depth(text: str) -> int:
 
 
 def _unmatched(text: str) -> str:
-    """Which parenthesis or bracket has no other half, in a sentence; empty if all have."""
+    """The parenthesis or bracket that has no other half, in a sentence; empty if all have one."""
     opened: list[str] = []
     for match in re.finditer(r"'[^']*'|`[^`]*`|[(\[)\]]", text):
         if match[0] in _OPENING:

@@ -1,5 +1,6 @@
 """Rows in whatever form they are given are the same rows, and are read as they are used."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -107,3 +108,20 @@ def test_categories_of_polars_are_texts() -> None:
     kinds = pl.Series("_change_type", ["delete", "insert", "update_postimage"], dtype=pl.Categorical)
     keyed.apply(frame.with_columns(kinds))
     assert sorted(keyed.to_arrow()["id"].to_pylist()) == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "value", "said"),
+    [
+        ("ARRAY<STRING>", "abc", "'abc' in row 1: give lists of texts"),
+        ("MAP<STRING, ARRAY<STRING>>", {"k": "abc"}, "{'k': 'abc'} in row 1: give dicts of lists of texts"),
+        ("MAP<STRING, ARRAY<STRING>>", [("k", "abc")], "[('k', 'abc')] in row 1: give dicts of lists of texts"),
+        ("ARRAY<MAP<STRING, ARRAY<STRING>>>", [{"k": "x"}], "give lists of dicts of lists of texts"),
+        ("MAP<STRING, STRUCT<a: ARRAY<STRING>>>", {"k": {"a": "x"}}, "give dicts of dicts"),
+    ],
+)
+def test_a_text_is_no_list_of_its_letters_wherever_it_stands(ddl, value, said):
+    table = fuse.create_table(f"memory://letters-{uuid4().hex}", f"v {ddl}")
+    with pytest.raises(fuse.InputError, match=re.escape(said)):
+        table.append([{"v": None}, {"v": value}])
+    assert table.count() == 0

@@ -288,7 +288,7 @@ print(next(iter(reader)).num_rows > 100)
 
 
 def test_a_process_waits_for_threads_that_read_ahead():
-    """Which would end it by SIGABRT where they want the interpreter while it ends."""
+    """Threads that want the interpreter while it ends would end the process by SIGABRT."""
     told = subprocess.run([sys.executable, "-c", READS_AND_ENDS], capture_output=True, text=True)
     assert (told.returncode, told.stdout, told.stderr) == (0, "True\n", "")
 

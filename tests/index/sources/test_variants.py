@@ -16,7 +16,7 @@ DOCUMENTS = ['{"n":1,"t":"a"}', '{"n":2}', "[1,2]", '"text"', None, "null"]
 
 
 def variants(shredded: bool = False) -> pa.Array:
-    """As writers have them: the two binaries, and beside them what is taken apart."""
+    """Columns as writers have them: the two binaries, and beside them what is taken apart."""
     plain = encode_values(DOCUMENTS, "v").storage
     if not shredded:
         return plain
@@ -49,7 +49,7 @@ class Log:
         self.add_file(f"{self.version}.parquet")
 
     def add_file(self, name: str) -> None:
-        """Of one that lies in the table's folder."""
+        """Commit a file that lies in the table's folder."""
         size = (self.place / name).stat().st_size
         file = {"path": name, "partitionValues": {}, "size": size, "modificationTime": 0, "dataChange": True}
         self.commit({"add": file})

@@ -120,7 +120,7 @@ def test_an_index_that_is_switched_off_is_another_question(
 def test_what_a_fault_has_spoiled_is_asked_again(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[Question, str]]
 ) -> None:
-    """Of an index that was read in vain; and where another Python answers under the same key."""
+    """Replies of an index that was read in vain, and of another Python that answers under the same key."""
     faults = [True]
 
     class Faulty(Judge):
@@ -176,7 +176,7 @@ def test_few_rows_are_not_asked_about_their_columns(tables: SparkSession, asked:
 
 @pytest.mark.any_spark
 def test_the_driver_reads_no_table_of_which_nothing_but_nulls_is_left_out(tables: SparkSession) -> None:
-    """As executors are done as soon; few rows, and rows of other conditions, it reads."""
+    """Executors are done as soon; few rows, and rows of other conditions, the driver reads."""
     assert "FuseRows" not in plan_of(planned(tables, "SELECT d, w FROM days WHERE d IS NOT NULL"))
     assert "FuseRows" in plan_of(planned(tables, "SELECT d, w FROM days WHERE d IS NOT NULL AND d < 50"))
     tables.conf.set("spark.fuse.index.rows.maxBytes", "4m")
