@@ -28,6 +28,7 @@ JAVA_ROOMS = (
     "statements",
     "write",
     "aggregate",
+    "report",
     "driver",
     "sources",
     "read",

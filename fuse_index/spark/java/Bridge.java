@@ -7,6 +7,7 @@ import fuse_index.spark.java.driver.*;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.foreign.*;
 import fuse_index.spark.java.read.*;
+import fuse_index.spark.java.report.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.sources.*;
 import fuse_index.spark.java.rules.*;
@@ -184,5 +185,5 @@ public class Bridge {
 
   public String answers(Object execution) { return AggregateReport.of(((QueryExecution) execution).optimizedPlan()); }
 
-  public String scans(Object execution) { return ScanReport.of(((QueryExecution) execution).executedPlan(), ((QueryExecution) execution).analyzed()); }
+  public String scans(Object execution) { return ScanReport.of((QueryExecution) execution, ((QueryExecution) execution).analyzed()); }
 }

@@ -1,5 +1,6 @@
 """A query asks each question once, however often it scans a table, and none whose answer is no use to it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from uuid import uuid4
@@ -167,6 +168,45 @@ def test_a_scan_waits_for_no_more_keys_than_it_is_told(tables: SparkSession, que
         assert found == sorted(each.id for each in tables.sql(query).collect())
     finally:
         tables.conf.unset("spark.sql.optimizer.dynamicPartitionPruning.enabled")
+
+
+UNTOLD = {
+    "SELECT id FROM sold JOIN days ON day = d": "the other side has as many as 15,840 keys, by its rows and their "
+    "bounds, and a scan is told 10,000 at most",
+    # Who knows what the condition leaves; the join finds it out.
+    "SELECT id FROM sold JOIN days ON day = d WHERE w < 9": "the other side has 15,840 keys, and a scan is told 10,000 "
+    "at most",
+    "SELECT id FROM sold JOIN days ON day = d + 0 WHERE w < 9": "the other side has 15,840 keys, and a scan is told "
+    "10,000 at most",
+    "SELECT id FROM sold LEFT JOIN kinds ON day = d": "the join keeps rows of this side that match none of the other",
+    "SELECT /*+ MERGE(kinds) */ id FROM sold JOIN kinds ON day = d": "a hint says how to join, and not by a broadcast",
+}
+"""Why the scan of ``sold`` is not told of keys, by query."""
+
+
+@pytest.mark.any_spark
+@pytest.mark.parametrize("query", UNTOLD)
+def test_an_explanation_says_why_keys_of_a_join_were_not_told(tables: SparkSession, query: str) -> None:
+    found = planned(tables, query)
+    found.collect()
+    told = fuse_spark.explain(found)
+    [sold] = [each for each in told if each.blocks.total == BLOCKS]
+    assert [vote.detail for vote in sold.votes if vote.reason is Reason.NOT_PUSHED] == [UNTOLD[query]]
+
+
+def test_an_explanation_says_by_which_size_a_side_is_not_broadcast(tables: SparkSession) -> None:
+    tables.conf.set("spark.sql.autoBroadcastJoinThreshold", "1000")
+    try:
+        told = fuse_spark.explain(planned(tables, "SELECT id FROM sold JOIN kinds ON day = d"))
+    finally:
+        tables.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    [sold] = [each for each in told if each.blocks.total == BLOCKS]
+    [why] = [vote.detail for vote in sold.votes if vote.reason is Reason.NOT_PUSHED]
+    assert re.fullmatch(
+        r"the other side is too large to be broadcast, [\d.]+ KiB by Spark's estimate "
+        r"\(spark.sql.autoBroadcastJoinThreshold\)",
+        why,
+    )
 
 
 def test_few_rows_are_not_asked_about_their_columns(tables: SparkSession, asked: list[tuple[Question, str]]) -> None:

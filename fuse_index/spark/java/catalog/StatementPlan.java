@@ -1,7 +1,7 @@
 package fuse_index.spark.java.catalog;
 
 import fuse_index.spark.java.catalyst.*;
-import fuse_index.spark.java.read.*;
+import fuse_index.spark.java.report.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.write.*;
 import java.util.*;
@@ -75,7 +75,7 @@ public class StatementPlan {
   }
 
   /** Reports the scans of a plan of its rows, as `Bridge.scans`; but what was written is the statement, and not the query that was made of it. */
-  public String scans(Object execution) { return ScanReport.of(((QueryExecution) execution).executedPlan(), analyzed); }
+  public String scans(Object execution) { return ScanReport.of((QueryExecution) execution, analyzed); }
 
   /** The rows that it would change or add, told the keys of a MERGE's source where they are at hand. */
   public Dataset<Row> rows() { return keys == null || !keys.areAtHand() ? rows : keys.knownRows(); }

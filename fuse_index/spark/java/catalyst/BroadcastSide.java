@@ -75,6 +75,9 @@ public class BroadcastSide {
     return values;
   }
 
+  /** Whether it is kept by these keys. */
+  public boolean keepsKeys() { return relation() != null; }
+
   /** What was broadcast, if it is kept by these keys; else null. */
   private HashedRelation relation() {
     if (!(stage.outputPartitioning() instanceof BroadcastPartitioning)) return null;

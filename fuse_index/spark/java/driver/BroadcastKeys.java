@@ -131,7 +131,7 @@ public class BroadcastKeys {
     if (side instanceof Filter && FuseScan.below(((Filter) side).child()) != null) {
       List<Known> all = new ArrayList<Known>(known(((Filter) side).child()));
       for (Expression conjunct : Trees.conjuncts(((Filter) side).condition())) {
-        Expression membership = conjunct instanceof DynamicPruningSubquery ? membership((DynamicPruningSubquery) conjunct, other) : null;
+        Expression membership = conjunct instanceof DynamicPruningSubquery ? membership((DynamicPruningSubquery) conjunct, other, FuseScan.below(((Filter) side).child())) : null;
         if (membership != null) all.add(new Known((DynamicPruningSubquery) conjunct, membership));
       }
       ((Filter) side).child().setTagValue(KNOWN, all);
@@ -140,12 +140,13 @@ public class BroadcastKeys {
     for (LogicalPlan child : ScalaLists.toJava(side.children())) if (EquiJoin.passesRows(side, child)) tell(child, other);
   }
 
-  /** `term IN (keys)`, if the filter waits for those of this side, and they are few; else null. */
-  private static Expression membership(DynamicPruningSubquery filter, BroadcastSide side) {
+  /** `term IN (keys)`, if the filter waits for those of this side, and they are few; else null, and the scan knows if they are many. */
+  private static Expression membership(DynamicPruningSubquery filter, BroadcastSide side, FuseScan scan) {
     List<Object> numbers = ScalaLists.toJava(filter.broadcastKeyIndices());
     if (numbers.size() != 1 || !BroadcastSide.isSame(filter.buildKeys(), side.keys)) return null;
     int number = ((Integer) numbers.get(0)).intValue();
     Set<Object> values = side.values(number, Protocol.MAX_KEYS);
+    if (values == null && side.keepsKeys()) scan.addUntold(filter.pruningKey(), -1L);
     if (values == null) return null;
     List<Expression> literals = new ArrayList<Expression>();
     for (Object value : values) literals.add(new Literal(value, side.type(number)));

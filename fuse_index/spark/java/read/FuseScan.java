@@ -4,6 +4,7 @@ import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.rpc.*;
 import java.util.*;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -42,6 +43,8 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private volatile ScanFilters runtimeFilters;
   /** Whether joins have said by now what they found out. */
   private volatile boolean filtered;
+  /** Terms of which joins found more keys than are told, and how many: of all copies of a scan, for whoever explains. */
+  private final Map<String, Long> untold;
   private BlockMask votes;
   /** The conditions that they are votes on; null where the next who asks may be luckier. */
   private ScanFilters votedOn;
@@ -54,8 +57,11 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private boolean estimateHasColumns;
   private PartitionReaderFactory readerFactory;
 
-  public FuseScan(SparkSession session, ScanRequest asked) {
+  public FuseScan(SparkSession session, ScanRequest asked) { this(session, asked, new ConcurrentHashMap<String, Long>()); }
+
+  private FuseScan(SparkSession session, ScanRequest asked, Map<String, Long> untold) {
     this.session = session;
+    this.untold = untold;
     this.snapshot = asked.snapshot;
     this.asked = asked;
     this.runtimeFilters = asked.filters();
@@ -75,7 +81,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   public LogicalPlan replaceIn(LogicalPlan relation, Seq<?> output) { return Versions.copy(replaceIn(relation), relation.output(), output); }
 
   /** A scan that is asked something else; itself if it is not. */
-  private FuseScan asking(ScanRequest other) { return other == asked ? this : new FuseScan(session, other); }
+  private FuseScan asking(ScanRequest other) { return other == asked ? this : new FuseScan(session, other, untold); }
 
   public FuseScan withFilters(List<Expression> conditions) { return asking(asked.withFilters(conditions)); }
 
@@ -181,19 +187,20 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   }
 
   /**
-   * Whether a column has more values than so many in the rows that are read and in which these columns, it among them, are not NULL: by
-   * their number and the bounds of the values, between which all are taken to occur. False where that is not known.
+   * How many values a column has in the rows that are read and in which these columns, it among them, are not NULL: by their number and
+   * the bounds of the values, between which all are taken to occur. -1 where that is not known, or no more than `most`.
    */
-  public boolean hasMoreValues(String column, Set<String> notNull, int most) {
-    if (cost().rows <= most || asked.isRestricted() || asked.top() != null) return false;
+  public long valueCount(String column, Set<String> notNull, int most) {
+    if (cost().rows <= most || asked.isRestricted() || asked.top() != null) return -1L;
     Map<NamedReference, ColumnStatistics> known = ScanStatistics.ask(snapshot.callbackKey, aboutColumns(), asked.columns);
     long rows = cost().rows;
     for (String name : notNull) {
       ColumnStatistics statistics = (ColumnStatistics) known.get(ScanStatistics.reference(name));
-      if (statistics == null) return false;
+      if (statistics == null) return -1L;
       rows -= statistics.nullCount().getAsLong();
     }
-    return Math.min(rows, ((ColumnStatistics) known.get(ScanStatistics.reference(column))).distinctCount().getAsLong()) > most;
+    long count = Math.min(rows, ((ColumnStatistics) known.get(ScanStatistics.reference(column))).distinctCount().getAsLong());
+    return count > most ? count : -1L;
   }
 
   /** Why it does not pay to wait for the keys that a join compares with `key`; null if it does. */
@@ -202,6 +209,19 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     if (cost().bytesWithOpening() < JavaUtils.byteStringAsBytes(least)) return "what is left is read sooner than keys are had (" + LEAST_BYTES + ")";
     return snapshot.mayPruneByKeys(key) ? null : "no index understands it, and by their bounds most zones may hold any key";
   }
+
+  /** Joins found more keys of this term than are told; -1 of those that were not counted to the end. */
+  public void addUntold(Expression term, long count) { untold.put(termName(term), Long.valueOf(count)); }
+
+  /** Why keys of this term that a join found were not asked about; null if they were, or none were found. */
+  public String refusalOfFoundKeys(Expression term) {
+    Long count = (Long) untold.get(termName(term));
+    if (count == null) return null;
+    return KeySource.tooMany(count.longValue() < 0L ? "more keys than that," : KeySource.format(count.longValue()) + " keys,");
+  }
+
+  /** A term by its columns' names: plans have ids of their own for them. */
+  private String termName(Expression term) { return ExpressionJson.ofOne(term, snapshot.columns()); }
 
   public NamedReference[] filterAttributes() {
     List<NamedReference> names = new ArrayList<NamedReference>();
@@ -222,6 +242,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   public void filter(Predicate[] predicates) {
     filtered = true;
+    RuntimeFilters.addUntold(predicates, asked.columns, this);
     runtimeFilters = asked.filters().and(RuntimeFilters.of(predicates, asked.columns), snapshot);
   }
 

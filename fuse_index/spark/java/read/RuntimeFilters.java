@@ -35,6 +35,15 @@ public class RuntimeFilters {
     return filters;
   }
 
+  /** Tells a scan which of these have more keys than it is told, for whoever explains it. */
+  public static void addUntold(Predicate[] predicates, StructType columns, FuseScan scan) {
+    for (Predicate predicate : predicates) {
+      int count = predicate.children().length - 1;
+      Attribute column = predicate.name().equals("IN") && count > Protocol.MAX_KEYS ? column(predicate.children()[0], columns) : null;
+      if (column != null) scan.addUntold(column, count);
+    }
+  }
+
   /** The predicate, if it is not too long; else null, which prunes nothing. */
   private static Expression in(Predicate predicate, StructType columns) {
     org.apache.spark.sql.connector.expressions.Expression[] children = predicate.children();

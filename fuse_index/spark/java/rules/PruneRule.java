@@ -17,9 +17,6 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
  * where they are, so a plan on which this fails reads every block.
  */
 public class PruneRule<P extends TreeNode<?>> extends SafeRule<P> {
-  /** Deepest chain of scans that wait for one another: each level makes Spark plan its side once more. */
-  public static final int MAX_NESTING = 2;
-
   public static class TellScans extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) {
       FuseScan scan = node instanceof Filter ? FuseScan.below(((Filter) node).child()) : null;
@@ -45,7 +42,7 @@ public class PruneRule<P extends TreeNode<?>> extends SafeRule<P> {
       FuseScan scan = conjunct instanceof DynamicPruningSubquery ? FuseScan.below(filter.child()) : null;
       if (scan == null) return false;
       DynamicPruningSubquery pruning = (DynamicPruningSubquery) conjunct;
-      return scan.refusalOfKeys(pruning.pruningKey()) != null || nesting(tellAll(pruning.buildQuery(), told)) >= MAX_NESTING;
+      return scan.refusalOfKeys(pruning.pruningKey()) != null || KeySource.nesting(tellAll(pruning.buildQuery(), told)) >= KeySource.MAX_NESTING;
     }
   }
 
@@ -80,18 +77,6 @@ public class PruneRule<P extends TreeNode<?>> extends SafeRule<P> {
     if (!(after instanceof Command)) after = (LogicalPlan) after.transformDown(new MergeableTable.MarkScans());
     told.put(plan, after);
     return after;
-  }
-
-  /** How deep filters that wait for other plans are nested in a plan: 1 for a filter whose plan has none. */
-  public static int nesting(LogicalPlan plan) {
-    int deepest = 0;
-    for (Expression expression : ScalaLists.toJava(plan.expressions())) {
-      for (Expression conjunct : Trees.conjuncts(expression)) {
-        if (conjunct instanceof DynamicPruningSubquery) deepest = Math.max(deepest, 1 + nesting(((DynamicPruningSubquery) conjunct).buildQuery()));
-      }
-    }
-    for (LogicalPlan child : ScalaLists.toJava(plan.children())) deepest = Math.max(deepest, nesting(child));
-    return deepest;
   }
 
   /** After the others, because conditions are no longer right above a scan then. */

@@ -8,10 +8,8 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
-import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -60,8 +58,9 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends SafeRule<P> {
       LogicalPlan side = isLeft ? join.left() : join.right();
       LogicalPlan other = isLeft ? join.right() : join.left();
       scala.Option<HintInfo> hint = isLeft ? join.hint().rightHint() : join.hint().leftHint();
-      if (!isSmall(other, hint)) continue;
-      LogicalPlan pruned = prune(side, isLeft ? keys.leftKeys : keys.rightKeys, other, isLeft ? keys.rightKeys : keys.leftKeys);
+      KeySource source = new KeySource(other, hint);
+      if (source.size() != null) continue;
+      LogicalPlan pruned = prune(side, isLeft ? keys.leftKeys : keys.rightKeys, source, other, isLeft ? keys.rightKeys : keys.leftKeys);
       if (pruned != side) return new Join(isLeft ? pruned : other, isLeft ? other : pruned, join.joinType(), join.condition(), join.hint());
       if (isPrunedBy(side, other)) return null;
     }
@@ -79,30 +78,16 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends SafeRule<P> {
     return false;
   }
 
-  private static boolean isSmall(LogicalPlan side, scala.Option<HintInfo> hint) {
-    if (hint.isDefined() && ((HintInfo) hint.get()).strategy().isDefined()) {
-      return ((HintInfo) hint.get()).strategy().get().toString().toLowerCase().contains("broadcast");
-    }
-    return side.stats().sizeInBytes().compare(scala.math.BigInt.apply(SQLConf.get().autoBroadcastJoinThreshold())) <= 0;
-  }
-
-  private static LogicalPlan prune(LogicalPlan side, Seq<Expression> keys, LogicalPlan other, Seq<Expression> otherKeys) {
+  private static LogicalPlan prune(LogicalPlan side, Seq<Expression> keys, KeySource source, LogicalPlan other, Seq<Expression> otherKeys) {
     LogicalPlan pruned = side;
-    if (PruneRule.nesting(other) >= PruneRule.MAX_NESTING) return side;
+    if (source.chain() != null) return side;
     for (int i = 0; i < keys.length(); i++) {
-      Expression key = withoutNormalization((Expression) keys.apply(i));
-      if (!mayAsk(key) || KeyCount.isTooLarge(other, withoutNormalization((Expression) otherKeys.apply(i)))) continue;
+      Expression key = KeySource.withoutNormalization((Expression) keys.apply(i));
+      if (!mayAsk(key) || source.count((Expression) otherKeys.apply(i)) != null) continue;
       LogicalPlan more = pruneScan(pruned, key, other, otherKeys, i);
       if (more != null) pruned = more;
     }
     return pruned;
-  }
-
-  /** Joins take all NaN for one and -0.0 for 0.0, and indexes do anyway. */
-  private static Expression withoutNormalization(Expression key) {
-    Expression inner = key;
-    while (inner instanceof KnownFloatingPointNormalized || inner instanceof NormalizeNaNAndZero) inner = (Expression) inner.children().head();
-    return inner;
   }
 
   /** Whether a scan can be told of keys for it: of a column; or, where adaptive execution knows them before it plans the scan, of a term. */

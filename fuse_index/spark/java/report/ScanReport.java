@@ -1,6 +1,7 @@
-package fuse_index.spark.java.read;
+package fuse_index.spark.java.report;
 
 import fuse_index.spark.java.catalyst.*;
+import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
 import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -24,6 +25,7 @@ import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.execution.EmptyRelationExec;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage;
@@ -56,16 +58,18 @@ public class ScanReport {
   private final List<Expression> ownLeaves = new ArrayList<Expression>();
   private final List<Expression> givenLeaves = new ArrayList<Expression>();
 
-  private ScanReport() {}
+  private final UntoldKeys untold;
+
+  private ScanReport(LogicalPlan optimized) { this.untold = new UntoldKeys(optimized); }
 
   /**
    * A JSON list of {"callback", "request", "table", "alias", "unpushed": {condition: why, or ""}, "awaited": [condition], "added": [filter]};
    * equal ones once. Awaited are joins, of which a query that runs will tell the scan the keys; added are those of the request's filters,
    * as these are written there, that nobody wrote.
    */
-  public static String of(SparkPlan plan, LogicalPlan analyzed) {
-    ScanReport report = new ScanReport();
-    report.walk(plan);
+  public static String of(QueryExecution execution, LogicalPlan analyzed) {
+    ScanReport report = new ScanReport(execution.optimizedPlan());
+    report.walk(execution.executedPlan());
     report.addWritten(analyzed);
     Set<String> lines = new LinkedHashSet<String>();
     for (BatchScanExec scan : report.scans) lines.add(report.jsonLine(scan));
@@ -212,7 +216,7 @@ public class ScanReport {
     Set<String> awaited = new LinkedHashSet<String>();
     for (Expression condition : conditions) {
       if (!refersTo(condition, output) || isPushed(condition, filters) || isImplied(condition, scan, filters)) continue;
-      if (!isAskedByKeys(condition, scan)) unpushed.put(condition.sql(), refusal(condition, scan));
+      if (!isAskedByKeys(condition, scan)) unpushed.put(condition.sql(), joins.contains(condition) ? untold.refusal((EqualTo) condition, scan) : "");
       else if (fuse.awaitsKeys()) awaited.add(condition.sql());
     }
     Json line = new Json().open('{').key("callback").text(fuse.snapshot.callbackKey);
@@ -232,23 +236,6 @@ public class ScanReport {
       if (qualifiers.containsKey(column.exprId())) return (String) qualifiers.get(column.exprId());
     }
     return "";
-  }
-
-  /** Why a condition was not asked about, as far as the scan knows; else empty. */
-  private String refusal(Expression condition, BatchScanExec scan) {
-    if (!joins.contains(condition)) return "";
-    Expression left = ((EqualTo) condition).left();
-    Expression right = ((EqualTo) condition).right();
-    boolean isLeft = isTerm(left, scan);
-    if (isLeft == isTerm(right, scan)) return "";
-    Expression term = isLeft ? left : right;
-    String refusal = ((FuseScan) scan.scan()).refusalOfKeys(term);
-    if (refusal != null) return refusal;
-    return term instanceof Attribute ? "" : "its keys are asked about if they are known before this scan is planned: the other side is broadcast, and nothing shuffles this one";
-  }
-
-  private static boolean isTerm(Expression side, BatchScanExec scan) {
-    return !side.references().isEmpty() && side.references().subsetOf(scan.outputSet());
   }
 
   private static boolean isPushed(Expression condition, List<Expression> filters) {
