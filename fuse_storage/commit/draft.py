@@ -152,7 +152,7 @@ class Draft:
             rows.append(_with_constant(row, "added_by", self.head.version + 1))
             self.next_row_id += segment.row_count
         for name, counts in (
-            ("added_rows", [segment.live_rows for segment in staged]),
+            ("added_rows", [row.column("live_rows")[0].as_py() for row in rows]),
             ("added_blocks", [segment.block_count for segment in staged]),
             ("added_bytes", [row.column("size")[0].as_py() for row in rows]),
         ):
@@ -234,7 +234,7 @@ class Draft:
         files = dict[str, bytes]()
         rows, path = self.segment_rows, segment_list_path(snapshot_id)
         if len(rows):
-            rolled_up = any(name.endswith(".roll_up") for name in rows.column_names)
+            rolled_up = any(has_column(rows, sidecar_columns(key)[5]) for key in self.index_keys)
             files[path] = metadata_table.encode_metadata(rows, keep_arrow_types=rolled_up)
         tail = tail_totals(self.tail_rows, None)
         if tail is not None and self.tail_rows is not None:

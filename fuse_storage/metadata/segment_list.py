@@ -6,7 +6,7 @@ under its key, ``x.<key>.path`` and so on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from fuse_storage.metadata.segment import (
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import ColumnStatistics
+from fuse_storage.statistics.wide import StatisticsColumns
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.store import Store
 from fuse_storage.validation.features import DELETION_VECTORS_FEATURE
@@ -124,18 +125,13 @@ def statistics_columns(schema: Schema, units: pa.Table) -> dict[str, pa.Array]:
 
 def assemble_segment_list(rows: Iterable[pa.Table], schema: Schema, keys: Iterable[str]) -> pa.Table:
     """One list of these rows: statistics of the columns that there are, sidecars of the definitions that there are."""
-    types: dict[str, pa.DataType] = {}
-    for _, field in schema.leaves():
-        types |= statistics.statistics_column_types(field.id, field.type)
-    parts = [
-        part if _has_current_statistics(part, types) else _cast_statistics(part, schema)
-        for part in _concat_by_schema(rows)
-    ]
+    listed = _statistics_columns_of(schema)
+    parts = [part if listed.are_in(part) else _cast_statistics(part, schema) for part in _concat_by_schema(rows)]
     if len(parts) == 1:
         whole = parts[0]
     else:
         found = {name for part in parts for name in part.column_names}
-        kept = {name: kind for name, kind in types.items() if name in found}
+        kept = {name: kind for name, kind in listed.types.items() if name in found}
         filled = [statistics.fill_statistics(part, kept) for part in parts]
         whole = pa.concat_tables([SEGMENT_SCHEMA.empty_table(), *filled], promote_options="default")
     names = [*SEGMENT_SCHEMA.names, *(name for name in whole.column_names if name.startswith("c."))]
@@ -143,15 +139,13 @@ def assemble_segment_list(rows: Iterable[pa.Table], schema: Schema, keys: Iterab
     return whole if names == whole.column_names else whole.select(names).combine_chunks()
 
 
-def _has_current_statistics(rows: pa.Table, types: Mapping[str, pa.DataType]) -> bool:
-    """Whether rows have statistics of all columns that there are, in their types, and no others.
-
-    ``types``: of all that may be there, which but the least values may be left out.
-    """
-    found = {field.name: field.type for field in rows.schema if field.name.startswith("c.")}
-    return all(types.get(name) == kind for name, kind in found.items()) and all(
-        name in found for name in types if name.endswith(".min")
-    )
+def _statistics_columns_of(schema: Schema) -> StatisticsColumns:
+    """The columns of statistics of a schema, worked out once: of thousands it takes longer than to write two rows."""
+    kept = vars(schema)
+    if "statistics_columns" not in kept:
+        kept["statistics_columns"] = StatisticsColumns.of([(field.id, field.type) for _, field in schema.leaves()])
+    found: StatisticsColumns = kept["statistics_columns"]
+    return found
 
 
 def _concat_by_schema(rows: Iterable[pa.Table]) -> list[pa.Table]:

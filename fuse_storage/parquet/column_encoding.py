@@ -17,8 +17,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as is_
+
+from fuse_storage.bounds import is_text_or_binary
+from fuse_storage.statistics import ColumnStatistics
 
 AUTO_COMPRESSION, UNCOMPRESSED, LZ4, ZSTD = "auto", "uncompressed", "lz4", "zstd"
 COMPRESSIONS = (AUTO_COMPRESSION, UNCOMPRESSED, LZ4, ZSTD)
@@ -37,6 +41,14 @@ _SAMPLED_ROWS = 8_192
 _SAMPLED_RUNS = 4
 """Pieces of a column, from its beginning to its end, that the sample is of."""
 _SAMPLED_BYTES = 1 << 20
+_JUDGED_ROWS = 65_536
+"""Rows by which a column is judged: those of a zone."""
+_MAX_DICTIONARY_SHARE = 0.05
+"""Up to this share of distinct values in a zone a dictionary pays; above, it costs bytes and time."""
+
+_MAX_MEAN_TEXT_BYTES = 128
+"""Text that is longer than this on average gets no Parquet statistics: they would outgrow what they can skip."""
+
 _MIN_SAMPLED_ROWS = 1_024
 """Columns of fewer rows are written with zstd, untried: trials would take longer than the column."""
 _MAX_PLAIN_BYTES = 128
@@ -54,6 +66,31 @@ class ColumnEncoding:
 
     codec: str
     encoding: str | None = None
+
+
+def suits_dictionary(values: pa.Array, known: ColumnStatistics | None) -> bool:
+    """Judge by the first zone if a dictionary pays; never for floats, whose dictionaries Spark filters wrongly.
+
+    ``known``: statistics of these values; None of those within structs, arrays and maps.
+    """
+    if is_.is_floating(values.type) or is_.is_boolean(values.type):
+        return False
+    zone = values[:_JUDGED_ROWS]
+    limit = _MAX_DICTIONARY_SHARE * len(zone)
+    if limit < 2 and known is not None and len(known) == 1 and not known.min_cut.true_count:
+        return bool(known.min.equals(known.max))  # one value, or none: to count them takes ten times as long
+    # a few rows show that most columns are not, at a tenth of the cost
+    return bool(
+        pc.count_distinct(zone[: 1 << 13]).as_py() <= max(limit, 1) and pc.count_distinct(zone).as_py() <= max(limit, 1)
+    )
+
+
+def suits_statistics(values: pa.Array) -> bool:
+    """Judge if Parquet's own statistics are written: they are for Spark's filters, which get floats wrong by them."""
+    if is_.is_floating(values.type):
+        return False
+    long = is_text_or_binary(values.type) and values.nbytes > _MAX_MEAN_TEXT_BYTES * len(values)
+    return not long
 
 
 def choose_encoding(

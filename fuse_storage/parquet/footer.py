@@ -137,9 +137,11 @@ class Footer:
         """How many rows each zone has."""
         return [self.metadata.row_group(zone).num_rows for zone in range(self.metadata.num_row_groups)]
 
-    def column_sizes(self, column: int) -> list[int]:
-        """Bytes of this column in each zone."""
-        return [length for _, length in self.chunks[column :: self.column_count]]
+    @property
+    def sizes_by_column(self) -> list[int]:
+        """Bytes of each column in each zone: of the first column in all zones, then of the second."""
+        count = self.column_count
+        return [length for column in range(count) for _, length in self.chunks[column::count]]
 
 
 def chunk_ranges_and_forms(tail: bytes, metadata: pq.FileMetaData) -> tuple[list[ByteRange], list[ColumnForm]]:

@@ -120,10 +120,13 @@ class Field:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table at one time."""
+    """The columns of a table at one time. To other processes go these alone, and not what was worked out of them."""
 
     id: int
     fields: tuple[Field, ...]
+
+    def __reduce__(self) -> tuple[type[Schema], tuple[Any, ...]]:
+        return Schema, (self.id, self.fields)
 
     @staticmethod
     def create(schema: pa.Schema, schema_id: int = 0) -> Schema:
@@ -177,10 +180,13 @@ class Schema:
             raise SchemaError(f"no column has the id {field_id} in schema {self.id}")
         return self._by_id[field_id]
 
+    @cached_property
+    def _own_leaves(self) -> Sequence[tuple[tuple[str, ...], Field]]:
+        return [leaf for field in self.fields for leaf in _leaves(field, ())]
+
     def leaves(self) -> Iterator[tuple[tuple[str, ...], Field]]:
         """The fields that have statistics, with their paths: plain ones, at the top or within structs."""
-        for field in self.fields:
-            yield from _leaves(field, ())
+        return iter(self._own_leaves)
 
     def to_json(self) -> dict[str, Any]:
         """The schema as JSON, as snapshots hold it."""

@@ -286,11 +286,11 @@ _PART_TYPES = {"min_cut": pa.bool_(), "max_cut": pa.bool_()} | dict.fromkeys(
 """Types of all that is kept of a column but its bounds."""
 
 
-def _stored_parts(data_type: pa.DataType) -> list[str]:
+@lru_cache(maxsize=256)
+def _stored_parts(data_type: pa.DataType) -> Sequence[str]:
     absent = set() if is_text_or_binary(data_type) else {"min_cut", "max_cut"}
-    if not is_.is_floating(data_type):
-        absent.add("nan_count")
-    return [part for part in STATISTICS_PARTS if part not in absent]
+    absent |= set() if is_.is_floating(data_type) else {"nan_count"}
+    return tuple(part for part in STATISTICS_PARTS if part not in absent)
 
 
 def chunked_to_array(column: pa.ChunkedArray) -> pa.Array:

@@ -5,8 +5,8 @@ An append of two rows to a table of 600 columns would call Arrow thousands of ti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_storage.bounds import truncate_bounds
-from fuse_storage.statistics import ColumnStatistics, compute_statistics
+from fuse_storage.statistics import ColumnStatistics, compute_statistics, statistics_column_types
 
 _MIN_COLUMNS = 16
 """Columns of a type from which it pays: what groups values takes as long as a dozen columns one by one."""
@@ -54,15 +54,49 @@ def _compute_at_once(columns: Sequence[pa.Array]) -> list[ColumnStatistics]:
     low, low_cut = truncate_bounds(low, upper=False)
     high, high_cut = truncate_bounds(high, upper=True)
     nulls = pa.array([each.null_count for each in columns], pa.int64())
-    first = compute_statistics(columns[0])
+    first = compute_statistics(columns[0])  # what is not known, or not had by this type, is the same of all
+    nans, unknown = first.nan_count, first.distinct_count
+    parts = zip(*([part.slice(place, 1) for place in range(len(columns))] for part in (low, high)), strict=True)
+    cuts = zip(*(_one_by_one(flags) for flags in (low_cut, high_cut)), strict=True)
     return [
-        replace(
-            first,
-            min=low.slice(place, 1),
-            max=high.slice(place, 1),
-            min_cut=low_cut.slice(place, 1),
-            max_cut=high_cut.slice(place, 1),
-            null_count=nulls.slice(place, 1),
-        )
-        for place in range(len(columns))
+        ColumnStatistics(least, greatest, least_cut, greatest_cut, nulls.slice(place, 1), nans, unknown, unknown)
+        for place, ((least, greatest), (least_cut, greatest_cut)) in enumerate(zip(parts, cuts, strict=True))
     ]
+
+
+def _one_by_one(flags: pa.BooleanArray) -> list[pa.BooleanArray]:
+    """Each flag as an array: one array for all, where none is set."""
+    return [flags.slice(place, 1) for place in range(len(flags))] if flags.true_count else [flags[:1]] * len(flags)
+
+
+@dataclass
+class StatisticsColumns:
+    """The columns of statistics that a table of metadata may have of some columns: their types, by name.
+
+    ``known``: what a table looked like that has them, which those of one table do one after the other.
+    """
+
+    types: Mapping[str, pa.DataType]
+    known: pa.Schema | None = None
+
+    @staticmethod
+    def of(columns: Iterable[tuple[int, pa.DataType]]) -> StatisticsColumns:
+        """Make the columns for those of these ids and types."""
+        types: dict[str, pa.DataType] = {}
+        for column_id, data_type in columns:
+            types |= statistics_column_types(column_id, data_type)
+        return StatisticsColumns(types)
+
+    def are_in(self, units: pa.Table) -> bool:
+        """Whether units have statistics of all these columns, in their types, and of no others.
+
+        All but the least values may be left out.
+        """
+        if self.known is not None and units.schema.equals(self.known):
+            return True
+        found = {field.name: field.type for field in units.schema if field.name.startswith("c.")}
+        current = all(self.types.get(name) == kind for name, kind in found.items()) and all(
+            name in found for name in self.types if name.endswith(".min")
+        )
+        self.known = units.schema if current else self.known
+        return current

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -9,12 +10,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from fuse_storage import Cache, StoredTable, meter_requests, process_cache
 from fuse_storage.metadata.metadata_table import read_all_columns
 from fuse_storage.metadata.segment_list import read_segment_list, segment_files, take_without_statistics, zone_files
+from fuse_storage.parquet.column_encoding import suits_dictionary
+from fuse_storage.parquet.writer import write_block
+from fuse_storage.schema.schema import Schema
+from fuse_storage.statistics import compute_statistics
 from fuse_storage.testing import check_invariants
 from tests.storage.small import Totals, append, ids_of
 
@@ -202,3 +208,44 @@ def test_statistics_of_one_block_stay_when_its_segment_is_merged(table: StoredTa
     assert ids is not None
     assert ids.min.to_pylist() == ids.max.to_pylist() == list(range(9))
     check_invariants(table)
+
+
+FEW: list[pa.Array] = [
+    pa.array(values, data_type)
+    for data_type, values in [
+        (pa.int64(), [5, 5, 5]),
+        (pa.int64(), [5, None, 5]),
+        (pa.int64(), [5, 6, 5]),
+        (pa.int32(), [None, None]),
+        (pa.string(), ["a", "a"]),
+        (pa.string(), ["a" * 40, "a" * 40]),
+        (pa.string(), ["a" * 40, "a" * 39 + "b"]),  # of one bound, as that is cut
+        (pa.binary(), [b"\xff" * 40, b"\xff" * 41]),
+        (pa.decimal128(20, 3), [Decimal("1.5"), Decimal("1.5")]),
+        (pa.timestamp("us", "UTC"), [INSTANT, INSTANT]),
+        (pa.timestamp("us"), [-(1 << 63), 1]),  # no time that Python has
+        (pa.date32(), [date(2026, 3, 1), date(2026, 3, 2)]),
+        (pa.bool_(), [True, True]),
+        (pa.float64(), [1.0, 1.0]),
+    ]
+]
+
+
+@pytest.mark.parametrize("values", FEW, ids=str)
+def test_few_rows_have_a_dictionary_where_they_have_one_value_and_are_not_counted_for_it(values: pa.Array) -> None:
+    table = pa.table({"x": values})
+    _, layout = write_block(table, Schema.create(table.schema))
+
+    counted = pc.count_distinct(values).as_py()
+    has_dictionary = counted <= 1 and not pa.types.is_boolean(values.type) and not pa.types.is_floating(values.type)
+    assert suits_dictionary(values, compute_statistics(values)) == has_dictionary == suits_dictionary(values, None)
+    assert layout.block_statistics[1].distinct_count.to_pylist() == [counted if has_dictionary else None]
+
+
+def test_other_processes_are_sent_the_columns_alone() -> None:
+    schema = Schema.create(pa.schema([(f"c{number}", pa.int64()) for number in range(200)]))
+    before = len(pickle.dumps(schema))
+
+    assert (len(list(schema.leaves())), len(schema.parquet_schema)) == (200, 200)
+    assert len(pickle.dumps(schema)) == before
+    assert pickle.loads(pickle.dumps(schema)) == schema
