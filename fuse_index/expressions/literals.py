@@ -24,6 +24,8 @@ def decode_literal(written: Any, data_type: pa.DataType) -> Any:
     """
     if written is None:
         return None
+    if is_.is_integer(data_type) and isinstance(written, str):  # first, as joins tell thousands of keys
+        return int(written)
     if is_.is_binary(data_type):
         return bytes.fromhex(written["hex"])
     if is_.is_list(data_type) and isinstance(written, list):

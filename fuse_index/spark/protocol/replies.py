@@ -60,8 +60,15 @@ class AggregateReply:
     explanation: Explanation
 
     def encode(self) -> bytes:
-        """The mask, as ``encode_mask`` gives it, and the states; byte 0 alone where there are none."""
-        return b"\0" if self.states is None else encode_mask(self.scan_mask) + self.states
+        """The mask, as ``encode_mask`` gives it, and the states; byte 0 alone where there are none.
+
+        Where a fault spoiled it, so that who asks again may be luckier, the first byte is 2, or says so behind byte 0.
+        """
+        doubtful = self.explanation.faulty
+        if self.states is None:
+            return b"\0a fault spoiled it" if doubtful else b"\0"
+        mask = encode_mask(self.scan_mask)
+        return (b"\2" + mask[1:] if doubtful else mask) + self.states
 
 
 @dataclass(frozen=True, slots=True)

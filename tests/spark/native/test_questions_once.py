@@ -17,8 +17,8 @@ from fuse_index.reasons import Reason
 from fuse_index.spark.native.planner_callback import PlannerCallback
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 from fuse_index.spark.native.request_server import serve_requests
-from fuse_index.spark.protocol.questions import EstimateColumns, Prune, Question
-from fuse_index.spark.protocol.replies import PruneReply
+from fuse_index.spark.protocol.questions import AnswerAggregate, EstimateColumns, Prune, Question
+from fuse_index.spark.protocol.replies import AggregateReply, PruneReply
 from fuse_storage import Schema
 from tests.spark.executed import plan_of
 from tests.spark.plain import FILES, NOTHING, Judge, by_id, listing, rows, write
@@ -66,6 +66,10 @@ def prunes(asked: list[tuple[Question, str]]) -> list[str]:
     return [text for question, text in asked if isinstance(question, Prune)]
 
 
+def aggregates(asked: list[tuple[Question, str]]) -> list[str]:
+    return [text for question, text in asked if isinstance(question, AnswerAggregate)]
+
+
 def planned(spark: SparkSession, query: str) -> DataFrame:
     found = spark.sql(query)
     found._jdf.queryExecution().executedPlan()
@@ -89,6 +93,75 @@ def test_scans_of_one_condition_ask_once_and_so_does_the_next_query(
     before = len(prunes(asked))
     planned(tables, FIVE_SCANS.format(n=1_000))
     assert len(prunes(asked)) == before
+
+
+CHANNELS = """WITH common AS (
+    SELECT kind AS k FROM sold JOIN days ON day = d WHERE w BETWEEN 1 AND 3
+    INTERSECT SELECT v AS k FROM sold JOIN kinds ON day = d WHERE w BETWEEN 1 AND 3
+    INTERSECT SELECT w AS k FROM days WHERE d > 100),
+mean AS (SELECT avg(q) AS m FROM (
+    SELECT v AS q FROM sold JOIN days ON day = d WHERE w BETWEEN 1 AND 3
+    UNION ALL SELECT w AS q FROM kinds WHERE d < 30))
+SELECT channel, item, sum(amount) FROM (
+    SELECT 'shop' AS channel, kind AS item, sum(v) AS amount FROM sold JOIN days ON day = d
+    WHERE kind IN (SELECT k FROM common) AND w = 2 GROUP BY kind HAVING sum(v) > (SELECT m FROM mean)
+    UNION ALL SELECT 'post', v, sum(kind) FROM sold JOIN kinds ON day = d
+    WHERE v IN (SELECT k FROM common) AND w = 2 GROUP BY v HAVING sum(kind) > (SELECT m FROM mean)
+    UNION ALL SELECT 'web', w, sum(d) FROM days
+    WHERE w IN (SELECT k FROM common) AND d > 50 GROUP BY w HAVING sum(d) > (SELECT m FROM mean))
+GROUP BY ROLLUP (channel, item)"""
+"""In the shape of TPC-DS's fourteenth: what is sold in all channels, in each of them where it is above the mean."""
+
+
+@pytest.mark.any_spark
+def test_a_query_of_many_channels_asks_as_often_as_it_has_other_conditions(
+    tables: SparkSession, asked: list[tuple[Question, str]]
+) -> None:
+    found = planned(tables, CHANNELS)
+    assert len(prunes(asked)) == len(set(prunes(asked))) == 8
+
+    asked.clear()
+    planned(tables, CHANNELS)
+    assert asked == []
+    assert found.count() > 3
+
+
+BUCKETS = "SELECT {}".format(
+    ", ".join(f"(SELECT {f} FROM sold WHERE v BETWEEN {n} AND {n + 1})" for n in (1, 4) for f in ("count(*)", "avg(v)"))
+)
+
+
+@pytest.mark.any_spark
+def test_aggregates_are_asked_about_once(tables: SparkSession, asked: list[tuple[Question, str]]) -> None:
+    found = planned(tables, BUCKETS)
+    assert len(aggregates(asked)) == len(set(aggregates(asked))) == 6
+    planned(tables, BUCKETS)
+    assert len(aggregates(asked)) == 6
+
+    first, mean = (sum(n % 11 in (1, 2) for n in range(BLOCKS * ROWS)), 1.5)
+    assert tuple(found.collect()[0])[:2] == (first, pytest.approx(mean, abs=0.01))
+
+
+@pytest.mark.any_spark
+@pytest.mark.parametrize("reason", [Reason.CORRUPT, Reason.USED_NO_GAIN])
+def test_an_aggregate_is_asked_about_again_where_a_fault_spoiled_the_answer(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[Question, str]], reason: Reason
+) -> None:
+    class Spoiled(Judge):
+        def answer_aggregate(self, question: AnswerAggregate) -> AggregateReply:
+            votes = (Vote("(aggregate)", "by_id", "aggregate", reason),)
+            return AggregateReply(self.say(question.filters), None, replace(NOTHING, votes=votes))
+
+    parts = [rows(n) for n in range(FILES)]
+    files, voter = write(tmp_path_factory.mktemp("spoiled"), parts), uuid4().hex
+    serve_requests(spark, voter, PlannerCallback(Spoiled(by_id)).apply)
+    schema = Schema.create(parts[0].schema)
+    found = snapshot_dataframe(spark, NativeScan(voter, "/spoiled", "main", "indexes", "s1", listing(files), schema))
+
+    for expected in (1, 1 if reason is Reason.USED_NO_GAIN else 2):
+        found.groupBy().count()._jdf.queryExecution().optimizedPlan()
+        assert len(aggregates(asked)) >= expected
+        assert reason is Reason.CORRUPT or len(aggregates(asked)) == 1
 
 
 @pytest.mark.any_spark

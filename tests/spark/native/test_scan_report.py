@@ -35,7 +35,7 @@ def test_adaptive_plans_name_their_scans(spark: SparkSession, plain_view: str) -
 
     assert sorted(before) == [["EqualTo", "GreaterThan", "IsNotNull", "IsNotNull"], ["EqualTo", "IsNotNull"]]
     # What the join found out is part of what the larger side was asked.
-    assert sorted(after) == [["EqualTo", "GreaterThan", "In", "IsNotNull", "IsNotNull"], ["EqualTo", "IsNotNull"]]
+    assert sorted(after) == [["EqualTo", "GreaterThan", "InSet", "IsNotNull", "IsNotNull"], ["EqualTo", "IsNotNull"]]
 
 
 def test_a_cached_plan_and_a_subquery_name_their_scans(spark: SparkSession, plain_view: str, plain: DataFrame) -> None:
@@ -83,7 +83,7 @@ def test_a_join_of_which_keys_are_asked_is_not_called_spark_s_own(spark: SparkSe
         asking, asked = sorted(asked_by(keyed), key=lambda scan: "EqualTo" in scan["nodes"])
         assert asking["unpushed"] == {}
         assert len(asked["unpushed"]) == 1  # by whose keys nothing is asked
-    assert "In" in asking["nodes"]
+    assert "InSet" in asking["nodes"]
 
 
 def test_explanations_name_tables_as_the_query_does(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import org.slf4j.LoggerFactory;
  */
 public class AggregateRule<P extends TreeNode<?>> extends SafeRule<P> {
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
+  private static final int CERTAIN = 1;
 
   public static class AnswerAggregates extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) {
@@ -30,7 +31,7 @@ public class AggregateRule<P extends TreeNode<?>> extends SafeRule<P> {
     try {
       for (AggregateQuery query = original; query != null; query = query.groupsFromKeys ? null : query.groupedByColumns()) {
         String request = query.request();
-        byte[] reply = PythonCallback.send(query.scan.snapshot.callbackKey, request);
+        byte[] reply = answer(query.scan.snapshot.callbackKey, request);
         if (reply[0] == 0) continue;
         LogicalPlan plan = new AggregateStates(query, reply).plan();
         plan.setTagValue(AggregateStates.REPORT_TAG, AggregateReport.jsonLine(query, request, true));
@@ -42,5 +43,15 @@ public class AggregateRule<P extends TreeNode<?>> extends SafeRule<P> {
       LOG.warn("an aggregate is left to Spark, because indexes could not be asked: " + failure);
     }
     return original.plan;
+  }
+
+  /** What is known, asked once: the optimizer comes by again and again, and once more for each subquery. */
+  private static byte[] answer(String key, String request) throws Exception {
+    byte[] known = ReplyMemo.get(key, request);
+    if (known != null) return known;
+    byte[] reply = PythonCallback.send(key, request);
+    // A reply that a fault has spoiled says so, or why there is none.
+    if (reply[0] == CERTAIN || reply[0] == 0 && reply.length == 1) ReplyMemo.put(key, request, reply);
+    return reply;
   }
 }

@@ -89,7 +89,7 @@ public class AggregateStates {
   /** Expressions over rows: the groups, and then the parts of each measure's state. */
   private final List<Expression> rowExpressions = new ArrayList<Expression>();
 
-  /** `reply`: byte 1, the number of files as an int, a bit for each that is to be scanned, and an Arrow stream of states. */
+  /** `reply`: byte 1, or 2 where a fault spoiled it, the number of files as an int, a bit for each that is to be scanned, and an Arrow stream of states. */
   public AggregateStates(AggregateQuery query, byte[] reply) {
     this.query = query;
     this.reply = reply;

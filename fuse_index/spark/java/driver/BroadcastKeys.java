@@ -8,11 +8,13 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The keys of joins that are known when adaptive execution plans the rest of a query anew: those of sides that were broadcast
@@ -148,8 +150,10 @@ public class BroadcastKeys {
     Set<Object> values = side.values(number, Protocol.MAX_KEYS);
     if (values == null && side.keepsKeys()) scan.addUntold(filter.pruningKey(), -1L);
     if (values == null) return null;
+    Expression term = filter.pruningKey();
+    if (term.dataType().equals(side.type(number))) return new InSet(term, CollectionConverters.asScala(values).toSet()); // a sixth of the text
     List<Expression> literals = new ArrayList<Expression>();
     for (Object value : values) literals.add(new Literal(value, side.type(number)));
-    return new In(filter.pruningKey(), ScalaLists.toScala(literals));
+    return new In(term, ScalaLists.toScala(literals));
   }
 }

@@ -24,6 +24,7 @@ import org.apache.hadoop.fs.FutureDataInputStreamBuilder;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.QueryContext;
 import org.apache.spark.SparkRuntimeException;
+import org.apache.spark.sql.classic.SparkSession;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.collection.immutable.HashMap;
@@ -64,7 +65,7 @@ public class BlockSeals {
       try {
         if (readSeal() != seal) return other;
         if (VERIFIED.size() >= MAX_REMEMBERED) VERIFIED.clear();
-        VERIFIED.add(memory());
+        VERIFIED.add(memory(path, seal));
       } catch (EOFException shorter) {
         return other;
       } catch (FileNotFoundException gone) {
@@ -74,20 +75,6 @@ public class BlockSeals {
         LOG.warn("the driver cannot tell whether " + path + " is the block of that name: " + unreadable);
       }
       return null;
-    }
-
-    /** What a file that was looked at is remembered by. When an object of a store was written is a request, and is not asked. */
-    private Long memory() {
-      long written = 0L;
-      if (path.startsWith("file:")) {
-        try {
-          String local = new Path(path).toUri().getPath();
-          written = Files.getLastModifiedTime(Paths.get(local, new String[0]), new LinkOption[0]).to(TimeUnit.NANOSECONDS);
-        } catch (IOException missing) {
-          written = -1L; // of which Spark's reader tells
-        }
-      }
-      return Long.valueOf(seal ^ ((path.hashCode() + 31L * written) * 0x9E3779B97F4A7C15L));
     }
 
     private long readSeal() throws IOException {
@@ -185,15 +172,34 @@ public class BlockSeals {
     }
   }
 
+  /** What a file that was looked at is remembered by. When an object of a store was written is a request, and is not asked. */
+  private static Long memory(String path, long seal) {
+    long written = 0L;
+    if (path.startsWith("file:")) {
+      try {
+        String local = new Path(path).toUri().getPath();
+        written = Files.getLastModifiedTime(Paths.get(local, new String[0]), new LinkOption[0]).to(TimeUnit.NANOSECONDS);
+      } catch (IOException missing) {
+        written = -1L; // of which Spark's reader tells
+      }
+    }
+    return Long.valueOf(seal ^ ((path.hashCode() + 31L * written) * 0x9E3779B97F4A7C15L));
+  }
+
   /** Raises if one of these files is gone, or another than the block of its name. Those of which no seal is known are let through. */
-  public static void verify(Configuration hadoop, FileListing listing, List<Integer> files) {
+  public static void verify(SparkSession session, FileListing listing, List<Integer> files) {
     List<Callable<Object>> checks = new ArrayList<Callable<Object>>();
+    Configuration hadoop = null;
     for (Integer file : files) {
-      Check check = new Check(hadoop, listing.path(file.intValue()), listing.fileSize(file.intValue()), listing.seal(file.intValue()));
-      if (check.seal != 0L && !VERIFIED.contains(check.memory())) checks.add(check);
+      String path = listing.path(file.intValue());
+      long seal = listing.seal(file.intValue());
       long modified = listing.modified(file.intValue());
       String etag = listing.etag(file.intValue());
-      if (modified != 0L || etag != null) checks.add(new ForeignCheck(hadoop, check.path, check.size, modified, etag));
+      boolean isNew = seal != 0L && !VERIFIED.contains(memory(path, seal));
+      boolean isForeign = modified != 0L || etag != null;
+      if ((isNew || isForeign) && hadoop == null) hadoop = session.sessionState().newHadoopConf(); // a copy of some thousand settings
+      if (isNew) checks.add(new Check(hadoop, path, listing.fileSize(file.intValue()), seal));
+      if (isForeign) checks.add(new ForeignCheck(hadoop, path, listing.fileSize(file.intValue()), modified, etag));
     }
     try {
       for (Object problem : StoreRequests.answers(checks)) if (problem != null) throw refusal((String) problem);

@@ -56,6 +56,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
   private ScanCost estimatedCost;
   private boolean estimateHasColumns;
   private PartitionReaderFactory readerFactory;
+  private Scan.ColumnarSupportMode columnar;
 
   public FuseScan(SparkSession session, ScanRequest asked) { this(session, asked, new ConcurrentHashMap<String, Long>()); }
 
@@ -166,10 +167,13 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
 
   public CustomTaskMetric[] reportDriverMetrics() { return ScanMetrics.measured(cost().zoneBytes, snapshot.listing.totalBytes()); }
 
-  /** Or Spark would plan partitions to ask them, before joins have said which. */
-  public Scan.ColumnarSupportMode columnarSupportMode() {
-    boolean columnar = BlockReader.isColumnar(session, snapshot, asked.columnsInFiles(), asked.constants());
-    return columnar ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
+  /** Or Spark would plan partitions to ask them, before joins have said which. Found once: to ask Spark's reader is to make one. */
+  public synchronized Scan.ColumnarSupportMode columnarSupportMode() {
+    if (columnar == null) {
+      boolean batches = BlockReader.isColumnar(session, snapshot, asked.columnsInFiles(), asked.constants());
+      columnar = batches ? Scan.ColumnarSupportMode.SUPPORTED : Scan.ColumnarSupportMode.UNSUPPORTED;
+    }
+    return columnar;
   }
 
   /** Estimates what votes left, which is more rows than the filters are true on. Asked for by each plan that Spark tries. */
@@ -254,7 +258,7 @@ public class FuseScan implements SupportsReportStatistics, SupportsRuntimeV2Filt
     List<Integer> blocks = asked.blocks(votes);
     PartitionKeys partitions = snapshot.listing.partitions;
     snapshot.listing.checkDeletedRowsAreTold(blocks, asked.metadata());
-    BlockSeals.verify(session.sessionState().newHadoopConf(), snapshot.listing, blocks);
+    BlockSeals.verify(session, snapshot.listing, blocks);
     boolean keyed = asked.isKeyed() && partitions.distinct(blocks, asked.partitionColumns()) != null;
     if (!keyed) return FileRange.partitions(session, asked.ranges(votes, blocks), asked.metadata());
     Map<InternalRow, List<FileRange>> ranges = new LinkedHashMap<InternalRow, List<FileRange>>();

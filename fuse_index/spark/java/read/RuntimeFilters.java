@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GreaterThan;
 import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.LessThan;
 import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -20,6 +21,7 @@ import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * What Spark finds out while a query runs, `column IN (keys of a join's other side)` and, in newer versions, `column = (value of
@@ -50,11 +52,16 @@ public class RuntimeFilters {
     Attribute column = children.length > Protocol.MAX_KEYS + 1 ? null : column(children[0], columns);
     if (column == null) return null;
     List<Expression> keys = new ArrayList<Expression>();
+    Set<Object> values = new LinkedHashSet<Object>();
+    boolean isOfOneType = true;
     for (int i = 1; i < children.length; i++) {
       if (!(children[i] instanceof LiteralValue)) return null;
-      keys.add(literal(children[i]));
+      Literal key = literal(children[i]);
+      keys.add(key);
+      values.add(key.value());
+      isOfOneType &= key.value() != null && column.dataType().equals(key.dataType());
     }
-    return new In(column, ScalaLists.toScala(keys));
+    return isOfOneType ? new InSet(column, CollectionConverters.asScala(values).toSet()) : new In(column, ScalaLists.toScala(keys));
   }
 
   /** The predicate, if it compares a column with a value; else null. */
@@ -83,7 +90,7 @@ public class RuntimeFilters {
     return new AttributeReference(column.name(), column.dataType(), true, column.metadata(), NamedExpression$.MODULE$.newExprId(), ScalaLists.<String>of());
   }
 
-  private static Expression literal(org.apache.spark.sql.connector.expressions.Expression value) {
+  private static Literal literal(org.apache.spark.sql.connector.expressions.Expression value) {
     return new Literal(((LiteralValue<?>) value).value(), ((LiteralValue<?>) value).dataType());
   }
 }

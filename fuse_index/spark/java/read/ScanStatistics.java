@@ -2,10 +2,11 @@ package fuse_index.spark.java.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.rpc.*;
 import java.util.*;
-import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
@@ -93,7 +94,7 @@ public class ScanStatistics implements Statistics {
   }
 
   /** A column by its name, whatever is in that. */
-  public static NamedReference reference(String name) { return Expressions.column("`" + name.replace("`", "``") + "`"); }
+  public static NamedReference reference(String name) { return new FieldReference(ScalaLists.of(name)); }
 
   public OptionalLong sizeInBytes() { return OptionalLong.of(bytes); }
 

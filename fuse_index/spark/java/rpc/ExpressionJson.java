@@ -2,6 +2,7 @@ package fuse_index.spark.java.rpc;
 
 import fuse_index.spark.java.catalyst.*;
 import java.util.*;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
@@ -37,6 +38,11 @@ public class ExpressionJson {
   /** Nodes of one tree, and values of its lists: so many take Python about a second. */
   public static final int MAX_PARTS = 250000;
   private static final String SPARK = "org.apache.spark.sql.catalyst.expressions.";
+
+  private static final String COLLATE = " collate ";
+  private static final int MAX_TYPES = 1000;
+  /** Types as they are written: Spark makes a tree of JSON for each, and a plan has the same few hundreds of times. */
+  private static final ConcurrentHashMap<DataType, String> TYPES = new ConcurrentHashMap<DataType, String>();
 
   private final Set<String> columns;
   private final Json out = new Json();
@@ -196,10 +202,15 @@ public class ExpressionJson {
 
   /** JSON says "string" of every string type, whatever its collation: say what only SQL says, which nobody takes for a plain type. */
   private void writeType(DataType type) {
-    out.key("type");
-    String sql = type.catalogString().replaceAll(" collate UTF8_BINARY(?!_)", ""); // by bytes, as without one
-    if (sql.indexOf(" collate ") >= 0) out.text(sql);
-    else out.json(type.json());
+    String known = (String) TYPES.get(type);
+    if (known == null) {
+      String sql = type.catalogString();
+      if (sql.indexOf(COLLATE) >= 0) sql = sql.replaceAll(" collate UTF8_BINARY(?!_)", ""); // by bytes, as without one
+      known = sql.indexOf(COLLATE) >= 0 ? new Json().text(sql).toString() : type.json();
+      if (TYPES.size() >= MAX_TYPES) TYPES.clear();
+      TYPES.put(type, known);
+    }
+    out.key("type").json(known);
   }
 
   private void writeHex(byte[] bytes) {

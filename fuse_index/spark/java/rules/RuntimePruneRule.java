@@ -71,7 +71,8 @@ public class RuntimePruneRule<P extends TreeNode<?>> extends SafeRule<P> {
   private static boolean isPrunedBy(LogicalPlan side, LogicalPlan other) {
     for (Expression expression : ScalaLists.toJava(side.expressions())) {
       for (Expression conjunct : Trees.conjuncts(expression)) {
-        if (conjunct instanceof DynamicPruningSubquery && ((DynamicPruningSubquery) conjunct).buildQuery().sameResult(other)) return true;
+        LogicalPlan waited = conjunct instanceof DynamicPruningSubquery ? ((DynamicPruningSubquery) conjunct).buildQuery() : null;
+        if (waited == other || waited != null && waited.sameResult(other)) return true;
       }
     }
     for (LogicalPlan child : ScalaLists.toJava(side.children())) if (isPrunedBy(child, other)) return true;
