@@ -3,7 +3,8 @@
 ``python -m benchmarks.tpcds --scale 0.1 --runs 5``: ``pairs`` says what a line has. The rows are compared.
 
 Tables and queries are of DuckDB's extension. PyPI has it for another DuckDB than the other benchmarks compare with, so
-pip installs both into the folder of a run, which is deleted with all that was made.
+pip installs both into a folder of their own, which is deleted when the tables are made. ``--data FOLDER`` keeps the
+tables and the queries there, for further runs and for the tests, which read them where ``TPCDS_DATA`` names it.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ import json, sys
 from pathlib import Path
 import duckdb
 
-folder, scale = Path(sys.argv[1]), float(sys.argv[2])
+packages, folder, scale = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
 connection = duckdb.connect()
-connection.load_extension(str(next(folder.glob("packages/duckdb_extension_tpcds/extensions/*/*.duckdb_extension"))))
+connection.load_extension(str(next(packages.glob("duckdb_extension_tpcds/extensions/*/*.duckdb_extension"))))
 connection.execute("SET enable_progress_bar = false")
 connection.execute(f"CALL dsdgen(sf = {scale})")
 for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
@@ -61,6 +62,7 @@ queries = connection.execute("SELECT query_nr, query FROM tpcds_queries()").fetc
 named = {f"q{number:02}": query.strip().rstrip(";") for number, query in queries}
 (folder / "queries.json").write_text(json.dumps(named))
 """
+QUERIES = "queries.json"
 
 
 def main() -> None:
@@ -68,13 +70,21 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=0.1, help="1 has 2,880,000 rows in store_sales")
     parser.add_argument("--runs", type=int, default=5, help="counted runs of each query, after one that is not counted")
     parser.add_argument("--block-rows", type=int, default=20_000)
-    parser.add_argument("--queries", nargs="*", help="such as q03 q72; all if none is given")
+    parser.add_argument("--queries", nargs="*", help="such as q03 q72; all if none is given, and none if it is empty")
+    parser.add_argument(
+        "--data", type=Path, help="a folder that keeps tables and queries, and is filled if it has none"
+    )
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        queries = generate(Path(folder), wanted.scale)
+        data = wanted.data or Path(folder) / "data"
+        if not (data / QUERIES).exists():
+            generate(data, wanted.scale)
+        queries = load_queries(data)
+        if wanted.queries == []:
+            return
         spark = start(Path(folder), SETTINGS)
         try:
-            make_both(spark, Path(folder), wanted.block_rows)
+            make_both(spark, data, Path(folder), wanted.block_rows)
             print(
                 f"scale {wanted.scale}, blocks of {wanted.block_rows:,} rows, {wanted.runs} runs, medians in seconds\n"
             )
@@ -85,21 +95,30 @@ def main() -> None:
             spark.stop()
 
 
-def generate(folder: Path, scale: float) -> Mapping[str, str]:
-    """Make a Parquet file of each of the 24 tables; the queries, by name."""
-    packages = str(folder / "packages")
-    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--target", packages, EXTENSION], check=True)
-    environment = os.environ | {"PYTHONPATH": packages}
-    subprocess.run([sys.executable, "-c", GENERATE, str(folder), str(scale)], check=True, env=environment)
-    return json.loads((folder / "queries.json").read_text())
+def generate(folder: Path, scale: float) -> None:
+    """Make a Parquet file of each of the 24 tables, and a file of the queries by their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as packages:
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--target", packages, EXTENSION], check=True)
+        environment = os.environ | {"PYTHONPATH": packages}
+        program = [sys.executable, "-c", GENERATE, packages, str(folder), str(scale)]
+        subprocess.run(program, check=True, env=environment)
 
 
-def make_both(spark: SparkSession, folder: Path, block_rows: int, codec: str = "zstd") -> None:
-    """Make both of the files in ``folder``: the same rows in the same order, in as many files, in ours with indexes."""
+def load_queries(data: Path) -> Mapping[str, str]:
+    """The queries of a folder that ``generate`` filled, by name."""
+    return json.loads((data / QUERIES).read_text())
+
+
+def make_both(spark: SparkSession, data: Path, folder: Path, block_rows: int, codec: str = "zstd") -> None:
+    """Make both of the files in ``data``: the same rows in the same order, in as many files, in ours with indexes.
+
+    ``folder``: has them, the warehouse of the session's catalogue ``fuse`` among them.
+    """
     spark.sql(f"CREATE NAMESPACE {OURS}")
     spark.sql(f"CREATE DATABASE {PLAIN} LOCATION '{folder / 'plain'}'")
     warehouse = fuse.catalog(str(folder / "warehouse"))
-    for file in sorted(folder.glob("*.parquet")):
+    for file in sorted(data.glob("*.parquet")):
         name, rows = file.stem, pq.read_table(file)
         clustered = [CLUSTERED[name]] if name in CLUSTERED else []
         if clustered:
