@@ -8,7 +8,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done || true)
 VENV := .venv
 OLDEST_SPARK := 4.0.1
-# The newest DuckDB of which PyPI has the extensions that read Delta and Iceberg: it reads what is exported.
+# The newest DuckDB of which PyPI has the extensions that read Delta and Iceberg, and make tables of TPC-DS: it reads what
+# is exported.
 DUCKDB_EXTENDED := 1.5.5
 EFFORT ?= 1
 SOAK ?= 300
@@ -197,7 +198,7 @@ $(VENV_OLDEST)/.dev: pyproject.toml constraints.txt | java python
 	@"$(PYTHON)" -m venv $(VENV_OLDEST)
 	@sed 's/^pyspark==.*/pyspark==$(OLDEST_SPARK)/; s/^duckdb==.*/duckdb==$(DUCKDB_EXTENDED)/' constraints.txt > $(VENV_OLDEST)/constraints.txt
 	@$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --constraint $(VENV_OLDEST)/constraints.txt --editable '.[dev]' \
-	  $(foreach name,avro delta iceberg,duckdb-extension-$(name)==$(DUCKDB_EXTENDED))
+	  $(foreach name,avro delta iceberg tpcds,duckdb-extension-$(name)==$(DUCKDB_EXTENDED))
 	@$(DROP_ARCHIVE)
 	@touch $@
 

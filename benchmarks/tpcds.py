@@ -4,7 +4,7 @@
 
 Tables and queries are of DuckDB's extension. PyPI has it for another DuckDB than the other benchmarks compare with, so
 pip installs both into a folder of their own, which is deleted when the tables are made. ``--data FOLDER`` keeps the
-tables and the queries there, for further runs and for the tests, which read them where ``TPCDS_DATA`` names it.
+tables and the queries there for further runs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=0.1, help="1 has 2,880,000 rows in store_sales")
     parser.add_argument("--runs", type=int, default=5, help="counted runs of each query, after one that is not counted")
     parser.add_argument("--block-rows", type=int, default=20_000)
-    parser.add_argument("--queries", nargs="*", help="such as q03 q72; all if none is given, and none if it is empty")
+    parser.add_argument("--queries", nargs="*", help="such as q03 q72; all if none is given")
     parser.add_argument(
         "--data", type=Path, help="a folder that keeps tables and queries, and is filled if it has none"
     )
@@ -78,10 +78,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = wanted.data or Path(folder) / "data"
         if not (data / QUERIES).exists():
-            generate(data, wanted.scale)
+            with tempfile.TemporaryDirectory() as packages:
+                pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", packages, EXTENSION]
+                subprocess.run(pip, check=True)
+                generate(data, wanted.scale, Path(packages))
         queries = load_queries(data)
-        if wanted.queries == []:
-            return
         spark = start(Path(folder), SETTINGS)
         try:
             make_both(spark, data, Path(folder), wanted.block_rows)
@@ -95,14 +96,14 @@ def main() -> None:
             spark.stop()
 
 
-def generate(folder: Path, scale: float) -> None:
-    """Make a Parquet file of each of the 24 tables, and a file of the queries by their names."""
+def generate(folder: Path, scale: float, packages: Path) -> None:
+    """Make a Parquet file of each of the 24 tables, and a file of the queries by their names.
+
+    ``packages``: where the extension, and DuckDB of its version, are installed.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as packages:
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--target", packages, EXTENSION], check=True)
-        environment = os.environ | {"PYTHONPATH": packages}
-        program = [sys.executable, "-c", GENERATE, packages, str(folder), str(scale)]
-        subprocess.run(program, check=True, env=environment)
+    program = [sys.executable, "-c", GENERATE, str(packages), str(folder), str(scale)]
+    subprocess.run(program, check=True, env=os.environ | {"PYTHONPATH": str(packages)})
 
 
 def load_queries(data: Path) -> Mapping[str, str]:
