@@ -61,6 +61,10 @@ KNOWN_LIES = (
     # had no version in its name when it did.
     Lie("Polars", (2, 1), null_counts=True),
     Lie("Polars (python)", (2, 1), null_counts=True),
+    # Of two texts of which one begins with the other, that of the earlier page is the bound (pola-rs/polars#25886):
+    # 1.31 wrote so (measured), and had no version in its name.
+    Lie("Polars", (1, 37), bounds=True, in_bytes=True),
+    Lie("Polars (python)", (1, 37), bounds=True, in_bytes=True),
     # A column of NULLs has a count of 0 (apache/arrow-rs#306).
     Lie("parquet-rs", (5,), null_counts=True),
     # The shorter of two texts is the lesser (apache/arrow-rs#641).
