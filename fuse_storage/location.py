@@ -114,10 +114,16 @@ def _check_meaning(name: str) -> None:
     """Raise InvalidArgument for a name that seems to promise something and means nothing.
 
     Such are names near to those that mean something, and names that begin with a word of theirs (``tail_``,
-    ``delete.``). Others are kept for whoever sets them, as are those behind a prefix and a dot (``my.retention``).
+    ``delete.``) or with ours (``fuse.``). Others are kept for whoever sets them, as are those behind a prefix and a dot
+    (``my.retention``).
     """
     if name in _HELD_PROPERTIES:
         return
+    if _first_word(name) == "fuse":
+        own = re.sub(r"fuse([._-]index)?[._-]?", "", name.lower(), count=1)
+        near = difflib.get_close_matches(own, _MEANT_PROPERTIES, 1, 0.6)
+        meant = f": did you mean {near[0]!r}?" if near else ": properties have no prefix"
+        raise InvalidArgument(f"no property {name!r} means anything{meant}")
     if "." not in name and (near := difflib.get_close_matches(name, _MEANT_PROPERTIES, 1, 0.8)):
         raise InvalidArgument(f"no property {name!r} means anything: did you mean {near[0]!r}?")
     words = (*KNOWN_PROPERTIES, "partition_by")

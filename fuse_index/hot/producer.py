@@ -31,7 +31,7 @@ _RANDOM_BITS = 32
 
 
 class _RowStore(Protocol):
-    def conform(self, data: Any) -> pa.Table: ...
+    def conform(self, data: Any, since: storage.Schema | None = None) -> pa.Table: ...
 
 
 class Appendable(Protocol):
@@ -276,4 +276,4 @@ def _in_columns(sent: _Sent, table: Appendable) -> pa.Table:
                 raise storage.Conflict(
                     f"column {part.name!r} was changed since these rows were sent: send them again", snapshot.id
                 )
-    return table.row_store.conform(sent.rows)
+    return table.row_store.conform(sent.rows, sent.schema)

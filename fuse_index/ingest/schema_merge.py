@@ -84,15 +84,15 @@ def _merge_siblings(
 ) -> Snapshot:
     fields: Mapping[str, Field] = {field.name: field for field in known}
     for field in given:
-        path = ".".join((*above, field.name))
+        path = (*above, field.name)
         if field.name not in fields:
             if is_.is_null(field.type):
                 raise SchemaError(
-                    f"column {path!r} of the rows has only NULLs, and so no type: leave it out, or cast it"
+                    f"column {'.'.join(path)!r} of the rows has only NULLs, and so no type: leave it out, or cast it"
                 )
             snapshot = storage.add_column(snapshot, path, field.type)
         else:
-            snapshot = _merge_types(snapshot, field.type, fields[field.name], (*above, field.name))
+            snapshot = _merge_types(snapshot, field.type, fields[field.name], path)
     return snapshot
 
 
@@ -107,5 +107,5 @@ def _merge_types(snapshot: Snapshot, given: pa.DataType, field: Field, path: tup
         (element,) = field.children
         return _merge_types(snapshot, given.value_type, element, (*path, element.name))
     if field.is_leaf and not is_.is_nested(given) and storage.can_widen(field.type, given):
-        return storage.change_type(snapshot, ".".join(path), given)
+        return storage.change_type(snapshot, path, given)
     return snapshot

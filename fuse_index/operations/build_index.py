@@ -207,7 +207,8 @@ def run_build_tasks(
         committer.commit()
     head = record_failure(committer.head, "build index", definition.name, definition.key)
     if must_build and not committer.indexed:
-        raise nothing_built(definition.name, definition.kind, meter.total)
+        failed = BUILD_FAILURES.find(definition.key) is not None
+        raise nothing_built(definition.name, definition.kind, meter.total, failed)
     index, seconds = {"index": definition.name, "kind": definition.kind}, time.perf_counter() - started
     emit(lambda: IndexBuilt(table=table.store.url, seconds=seconds, **index, blocks=committer.indexed))
     return head

@@ -52,11 +52,16 @@ def describe_failure(failure: str) -> str:
     return f"its kind failed in {failure}; repair the kind"
 
 
-def nothing_built(index: str, kind: str, blocks: int) -> BuildError:
-    """The error of a build of all blocks that indexed none."""
+def nothing_built(index: str, kind: str, blocks: int, failed: bool) -> BuildError:
+    """The error of a build of all blocks that indexed none: its kind ``failed``, or their files cannot be read."""
+    built = f"index {index!r} was built on none of {blocks:,} blocks"
+    if not failed:
+        return BuildError(
+            f"{built}: none can be read, as was warned of; sync the table if their files were deleted or moved at "
+            f"their source, or restore them"
+        )
     return BuildError(
-        f"index {index!r} was built on none of {blocks:,} blocks: its kind {kind!r} failed on each, as was warned of; "
-        f"repair the kind, or drop the index"
+        f"{built}: its kind {kind!r} failed on each, as was warned of; repair the kind, or drop the index"
     )
 
 

@@ -41,7 +41,7 @@ class HeapRows(RowStore):
             + storage.Advice.argument("create_table", primary_key=[...])
         )
 
-    def conform(self, data: Any) -> pa.Table:
+    def conform(self, data: Any, since: storage.Schema | None = None) -> pa.Table:
         schema = self.snapshot.schema
         batches = arrow_input.to_record_batches(data, schema.arrow)
         parts = [storage.conform_rows(batch, schema) for batch in batches if batch.num_rows]

@@ -24,7 +24,7 @@ from fuse_index.errors import InputError
 from fuse_index.ingest import arrow_input
 from fuse_index.ingest.input_files import find_input_files
 from fuse_index.ingest.read_files import InputFiles, to_path_list
-from fuse_storage import Operation, Schema, Snapshot
+from fuse_storage import Field, Operation, Schema, Snapshot
 
 
 def read_uniform_rows(data: Any, schema: pa.Schema) -> pa.Table:
@@ -149,16 +149,34 @@ def check_has_key(rows: pa.Table, snapshot: Snapshot, method: str) -> None:
 
 
 def check_same_columns(before: Schema, names: Sequence[str], snapshot: Snapshot) -> None:
-    """Raise Conflict where others renamed, dropped or replaced one of these top-level columns since ``before``."""
-    now = {field.id: field.name for field in snapshot.schema.fields}
+    """Raise Conflict where others renamed, dropped or replaced one of these top-level columns since ``before``.
+
+    So for parts of a nested column, and where it gained one: its values are put as a whole, without the new part.
+    """
+    now = {part.id: part.name for top in snapshot.schema.fields for part in top.walk()}
     for name in names:
-        if (found := now.get(before.find([name]).id)) != name:
-            what = "dropped" if found is None else f"renamed to {found!r}"
-            raise storage.Conflict(
-                f"column {name!r} was {what} since this handle was opened: refresh() it, and give the rows by the "
-                f"columns of today",
-                snapshot.id,
-            )
+        column = before.find([name])
+        for path, part in _parts(column):
+            if (found := now.get(part.id)) != part.name:
+                what = "dropped" if found is None else f"renamed to {found!r}"
+                raise _changed(f"column {path!r} was {what}", snapshot)
+        known = {part.id for part in column.walk()}
+        if gained := [path for path, part in _parts(snapshot.schema.by_id(column.id)) if part.id not in known]:
+            raise _changed(f"column {name!r} gained {gained[0]!r}, which these rows would make NULL,", snapshot)
+
+
+def _parts(field: Field, above: str = "") -> Iterator[tuple[str, Field]]:
+    """A column and all below it, with their paths."""
+    path = f"{above}{field.name}"
+    yield path, field
+    for child in field.children:
+        yield from _parts(child, f"{path}.")
+
+
+def _changed(what: str, snapshot: Snapshot) -> storage.Conflict:
+    return storage.Conflict(
+        f"{what} since this handle was opened: refresh() it, and give the rows by the columns of today", snapshot.id
+    )
 
 
 def in_columns(rows: pa.Table, snapshot: Snapshot) -> pa.Table:

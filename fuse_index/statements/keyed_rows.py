@@ -37,7 +37,7 @@ from fuse_index.statements.key_changes import (
 from fuse_index.statements.lookup import look_up
 from fuse_index.statements.row_store import MergeClauseSpecs, RowStore
 from fuse_index.statements.rows_read import RowsRead
-from fuse_storage import Advice, Conflict, Operation, StoredTable
+from fuse_storage import Advice, Conflict, Operation, Schema, StoredTable
 
 _ATTEMPTS = 20
 """How often rows that lack columns are completed anew, where others commit in between."""
@@ -52,10 +52,12 @@ class KeyedRows(RowStore):
     def by_key(self, method: str) -> KeyedRows:
         return self
 
-    def conform(self, data: Any) -> pa.Table:
+    def conform(self, data: Any, since: Schema | None = None) -> pa.Table:
         rows = read_uniform_rows(data, self.table.schema)
         if not len(rows):
             return rows
+        if since is not None:
+            check_same_columns(since, rows.column_names, self.snapshot)
         check_has_key(rows, self.snapshot, "send")
         return in_columns(rows, self.snapshot)
 

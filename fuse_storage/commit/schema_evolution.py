@@ -39,7 +39,7 @@ _WIDER_TYPES: Mapping[pa.DataType, tuple[pa.DataType, ...]] = {
 
 def add_column(
     snapshot: Snapshot,
-    path: str,
+    path: str | tuple[str, ...],
     data_type: pa.DataType,
     default: Any = None,
     nullable: bool = True,
@@ -47,10 +47,11 @@ def add_column(
 ) -> Snapshot:
     """Add a column, or with dots in ``path`` a field of a struct; last, or ``after`` a sibling ("" is first).
 
-    As for all steps, structs may be within arrays and maps: ``items.element.price``, ``prices.value.net``. ``default``:
-    what rows that are there already hold. Raises SchemaError.
+    As for all steps, structs may be within arrays and maps: ``items.element.price``, ``prices.value.net``; names with
+    dots are given as a tuple. ``default``: what rows that are there already hold. Raises SchemaError.
     """
     above, name = _split_path(snapshot.schema, path)
+    path = path if isinstance(path, str) else ".".join(path)
     if above and default is not None:
         raise SchemaError(
             f"field {path!r} cannot have a default: Spark's reader fills only whole columns; leave it NULL"
@@ -129,19 +130,16 @@ def move_column(snapshot: Snapshot, path: str, after: str) -> Snapshot:
     return _edit_fields(snapshot, above, edit)
 
 
-def change_type(snapshot: Snapshot, path: str, data_type: pa.DataType) -> Snapshot:
-    """Change a column to a type that holds every value of the present one.
-
-    Raises SchemaError, saying to which types it can be changed.
-    """
-    field = snapshot.schema.find(path, into_collections=True)
+def change_type(snapshot: Snapshot, path: str | tuple[str, ...], data_type: pa.DataType) -> Snapshot:
+    """Change a column to a type that holds all of its values. Raises SchemaError, saying to which it can be changed."""
+    field, place = snapshot.schema.find(path, into_collections=True), path
+    path = path if isinstance(path, str) else ".".join(path)
     new_type = types.to_storage_type(data_type, path)
     if new_type == field.type:
         return snapshot
     if not can_widen(field.type, new_type):
-        others = [types.storage_type_name(wider) for wider in _WIDER_TYPES.get(field.type, ())] + _decimal_hints(
-            field.type
-        )
+        others = [types.storage_type_name(wider) for wider in _WIDER_TYPES.get(field.type, ())]
+        others += _decimal_hints(field.type)
         known = f"it can become {', '.join(others)}" if others else "types like it cannot be widened"
         raise SchemaError(
             f"column {path!r} is {types.storage_type_name(field.type)} and cannot become "
@@ -153,10 +151,10 @@ def change_type(snapshot: Snapshot, path: str, data_type: pa.DataType) -> Snapsh
             f"choose a type of exact values"
         )
     default = None if field.default is None else _default(field.default_scalar.cast(new_type).as_py(), field, new_type)
-    return _replace_field(snapshot, path, replace(field, type=new_type, type_changed=True, default=default))
+    return _replace_field(snapshot, place, replace(field, type=new_type, type_changed=True, default=default))
 
 
-def set_comment(snapshot: Snapshot, path: str, comment: str | None) -> Snapshot:
+def set_comment(snapshot: Snapshot, path: str | tuple[str, ...], comment: str | None) -> Snapshot:
     """Say what a column or field is for; None takes the comment away. Raises SchemaError."""
     field = snapshot.schema.find(path, into_collections=True)
     return _replace_field(snapshot, path, replace(field, comment=comment))
@@ -184,7 +182,7 @@ def set_default(snapshot: Snapshot, name: str, value: Any) -> Snapshot:
     return _edit_fields(snapshot, (), lambda fields: tuple(changed if each is field else each for each in fields))
 
 
-def _replace_field(snapshot: Snapshot, path: str, changed: Field) -> Snapshot:
+def _replace_field(snapshot: Snapshot, path: str | tuple[str, ...], changed: Field) -> Snapshot:
     def edit(siblings: _Siblings) -> _Siblings:
         return tuple(changed if sibling.id == changed.id else sibling for sibling in siblings)
 
@@ -223,23 +221,25 @@ def _raise_if_taken(name: str, siblings: Sequence[Field], path: str) -> None:
             raise SchemaError(f"there is a column {there} already: choose another name, or rename that one")
 
 
-def _split_path(schema: Schema, path: str) -> tuple[tuple[str, ...], str]:
+def _split_path(schema: Schema, path: str | tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     """Split a path into that of the struct that the field is in, empty for a column, and its name.
 
     Raises SchemaError if what it is in is no struct.
     """
     above = _parent_path(schema, path)
+    name = path[-1] if isinstance(path, tuple) else path.rpartition(".")[2] if above else path
     if above and not is_.is_struct((parent := schema.find(above, into_collections=True)).type):
         parts = [".".join((*above, part.name)) for part in parent.children]
         hint = f"; what it holds is at {' and '.join(map(repr, parts))}" if parts else ""
-        raise SchemaError(
-            f"{path!r} is no field: {'.'.join(above)!r} is {types.storage_type_name(parent.type)}, not a struct{hint}"
-        )
-    return above, path.rpartition(".")[2] if above else path
+        within, kind = ".".join(above), types.storage_type_name(parent.type)
+        raise SchemaError(f"{f'{within}.{name}'!r} is no field: {within!r} is {kind}, not a struct{hint}")
+    return above, name
 
 
-def _parent_path(schema: Schema, path: str) -> tuple[str, ...]:
+def _parent_path(schema: Schema, path: str | tuple[str, ...]) -> tuple[str, ...]:
     """Give the path of what a field is in; empty for a column, also for one with dots in its name."""
+    if isinstance(path, tuple):
+        return path[:-1]
     above, dot, _ = path.rpartition(".")
     if not dot or path in schema.names:
         return ()

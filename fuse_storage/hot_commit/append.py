@@ -273,8 +273,9 @@ def check_hot_columns(blocks: tuple[HotBlock, ...], base: Snapshot, state: Snaps
             held, wanted = (_columns_of(schema, base.key_ids) for schema in (held, wanted))
         if changed := changed_column_names(held, wanted):
             raise Conflict(f"column {changed[0]!r} was changed since these rows were made: write them again", state.id)
-        known_ids = {field.id for field in held.fields}
-        if change == PUT_CHANGE and (added := [field.name for field in wanted.fields if field.id not in known_ids]):
+        known_ids = {part.id for top in held.fields for part in top.walk()}
+        parts = (part for top in wanted.fields for part in top.walk())
+        if change == PUT_CHANGE and (added := [part.name for part in parts if part.id not in known_ids]):
             raise Conflict(
                 f"column {added[0]!r} was added since these rows were made, and a put of whole rows without it would "
                 f"empty it: write them again",

@@ -1,9 +1,9 @@
 """Makes a file whose footer lies, with the version of pyarrow or Polars that is installed where this runs.
 
-    python tests/golden/make_liars.py [polars]
+    python tests/golden/make_liars.py [polars | prefixes]
 
 Run once with each of the versions that ``liars/README.md`` names, on a Python that has them (3.7 for pyarrow 0.15.1,
-3.8 for the others of pyarrow and Polars 0.16, 3.12 for Polars 1.38), and never again.
+3.8 for the others of pyarrow and Polars 0.16, 3.11 for Polars 1.9, 3.12 for 1.38), and never again.
 """
 
 import sys
@@ -34,5 +34,14 @@ def with_polars():
     pl.DataFrame([f, n]).write_parquet(str(file), statistics=True, **pages)
 
 
+def with_prefixes():
+    import polars as pl
+
+    file = FOLDER / "prefixes" / f"polars-{pl.__version__}.parquet"
+    texts = {"f": ["ab", "abc", "b", "ba"], "g": ["bb", "b", "abc", ""], "x": [b"ab", b"abc", b"\x00", b""]}
+    pl.DataFrame(texts).write_parquet(str(file), statistics=True, data_page_size=1)
+
+
 if __name__ == "__main__":
-    with_polars() if "polars" in sys.argv else with_pyarrow()
+    chosen = {"polars": with_polars, "prefixes": with_prefixes}
+    chosen.get(sys.argv[-1], with_pyarrow)()

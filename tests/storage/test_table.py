@@ -130,6 +130,8 @@ def test_what_a_crashed_creation_left_behind_is_no_hindrance(url: str) -> None:
         {"partition_retention": "30d"},
         {"delete.behavior": "soft"},
         {"tail-age": 5},
+        {"fuse.block_rows": 100},
+        {"fuse_index.retention": "1d"},
     ],
 )
 def test_properties_that_cannot_be_are_refused(url: str, properties: dict[str, object]) -> None:

@@ -101,7 +101,7 @@ def evolution(table: Table, changes: Sequence[TableChange]) -> SchemaChange:
 
 def widens_column(table: Table, change: UpdateColumnType) -> bool:
     """Whether the column's type becomes a wider one; values of any other are cast to the column's."""
-    column = table.snapshot.schema.find(join_path(change.path), into_collections=True)
+    column = table.snapshot.schema.find(change.path, into_collections=True)
     return column.is_leaf and storage.can_widen(column.type, parse_column_type(change))
 
 
@@ -126,7 +126,7 @@ def alteration(table: Table, changes: Sequence[TableChange]) -> Alteration:
 
 
 def _add_column(to: Alteration, change: AddColumn) -> None:
-    path, added = join_path(change.path), parse_field(change)
+    path, added = change.path, parse_field(change)
     default = parse_default(change) if change.has_default else None
     step = partial(storage.add_column, path=path, data_type=added.type, default=default, nullable=added.nullable)
     to.steps.append(partial(step, after=_predecessor(change)))
@@ -138,7 +138,7 @@ def _add_column(to: Alteration, change: AddColumn) -> None:
 def _delete_column(to: Alteration, change: DeleteColumn) -> None:
     path = join_path(change.path)
     try:
-        _raise_if_indexed(to, path, "drop it first")
+        _raise_if_indexed(to, change.path, "drop it first")
     except SchemaError:
         if change.if_exists:
             return
@@ -151,9 +151,8 @@ def _rename_column(to: Alteration, change: RenameColumn) -> None:
 
 
 def _change_type(to: Alteration, change: UpdateColumnType) -> None:
-    path = join_path(change.path)
-    _raise_if_indexed(to, path, "drop it first, and create it anew after the change")
-    to.steps.append(partial(storage.change_type, path=path, data_type=parse_column_type(change)))
+    _raise_if_indexed(to, change.path, "drop it first, and create it anew after the change")
+    to.steps.append(partial(storage.change_type, path=change.path, data_type=parse_column_type(change)))
     _limit_texts(to, change)
 
 
@@ -166,8 +165,7 @@ def _move_column(to: Alteration, change: UpdateColumnPosition) -> None:
 
 
 def _set_comment(to: Alteration, change: UpdateColumnComment) -> None:
-    path = join_path(change.path)
-    to.steps.append(partial(storage.set_comment, path=path, comment=change.comment))
+    to.steps.append(partial(storage.set_comment, path=change.path, comment=change.comment))
 
 
 def _set_default(to: Alteration, change: UpdateColumnDefaultValue) -> None:
@@ -238,10 +236,10 @@ def _predecessor(change: AddColumn | UpdateColumnPosition) -> str | None:
     return "" if change.first else change.after
 
 
-def _raise_if_indexed(to: Alteration, path: str, advice: str) -> None:
+def _raise_if_indexed(to: Alteration, path: tuple[str, ...], advice: str) -> None:
     """Raise DefinitionError for a column with an index on it, SchemaError where there is no such column."""
     snapshot = to.table.snapshot
     column = snapshot.schema.find(path, into_collections=True)
     to.touches_indexes = True
     if names := indexes_on_columns(snapshot, {part.id for part in column.walk()}):
-        raise DefinitionError(f"column {path!r} has index {names[0]!r} on it: {advice}")
+        raise DefinitionError(f"column {join_path(path)!r} has index {names[0]!r} on it: {advice}")

@@ -182,7 +182,7 @@ def build_index(
     slots = task_slots(spark)
     tasks = run_where_reachable(spark, partial(_index_tasks, location, name, rebuild, slots, host))
     indexed = blocks = 0
-    kind = ""
+    kind, failed = "", False
     for start in range(0, len(tasks), _TASKS_PER_SLOT_AND_COMMIT * slots):
         wave = tasks[start : start + _TASKS_PER_SLOT_AND_COMMIT * slots]
         results = run_as_tasks(spark, _run_sealed_build_task, wave)
@@ -190,9 +190,9 @@ def build_index(
             warnings.warn(problem, PluginWarning, stacklevel=2)
         built = [result for result, _ in results]
         counts = run_where_reachable(spark, partial(_commit_index, wave[0], built, start == 0))
-        indexed, blocks, kind = indexed + counts[0], blocks + counts[1], counts[2]
+        indexed, blocks, kind, failed = indexed + counts[0], blocks + counts[1], counts[2], failed or counts[3]
     if rebuild and tasks and not indexed:
-        raise nothing_built(name, kind, blocks)
+        raise nothing_built(name, kind, blocks, failed)
 
 
 @contextmanager
@@ -221,11 +221,11 @@ def _run_sealed_build_task(task: Sealed[BuildTask]) -> tuple[Sealed[BuildResult]
 
 def _commit_index(
     sealed_task: Sealed[BuildTask], sealed: Sequence[Sealed[BuildResult]], begins: bool
-) -> tuple[int, int, str]:
+) -> tuple[int, int, str, bool]:
     """Commit what tasks built, and leave on record what they failed at; ``begins``: no task of this build did before.
 
-    Gives how many blocks are indexed by it, of how many, and of which kind the index is. Doing it twice does no harm:
-    the second time, the same is attached again.
+    Gives how many blocks are indexed by it, of how many, of which kind the index is, and whether that failed on one.
+    Doing it twice does no harm: the second time, the same is attached again.
     """
     task, results = sealed_task.open(), [result.open() for result in sealed]
     definition, failures = task.builder.definition, [result.failure for result in results if result.failure]
@@ -236,7 +236,8 @@ def _commit_index(
     done = commit_build_results(task.builder, task.table, results)
     if begins or failures:
         record_failure(done, "build index", definition.name, definition.key)
-    return sum(each.indexed for each in results), sum(each.block_count for each in results), definition.kind
+    indexed, blocks = sum(each.indexed for each in results), sum(each.block_count for each in results)
+    return indexed, blocks, definition.kind, bool(failures)
 
 
 def task_slots(spark: SparkSession) -> int:

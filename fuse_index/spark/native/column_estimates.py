@@ -58,7 +58,8 @@ def _estimate(
 ) -> ColumnEstimate | None:
     if not len(statistics) or statistics.null_count.null_count:
         return None
-    null_count = pc.sum(statistics.null_count).as_py() * row_count // max(1, int(blocks.row_counts.sum()))
+    nulls, all_rows = pc.sum(statistics.null_count).as_py(), max(1, int(blocks.row_counts.sum()))
+    null_count = max(nulls * row_count // all_rows, min(nulls, row_count - 1, 1))  # few are not none
     if null_count == row_count:
         return ColumnEstimate(null_count, 0, None, None)
     whole = statistics.reduced(np.array([0, len(statistics)]), blocks.row_counts)

@@ -17,13 +17,14 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_storage.parquet.foreign.thrift_footer import ForeignChunk, ForeignFooter, RawStatistics
+from fuse_storage.parquet.foreign.thrift_footer import PHYSICAL_TYPES, ForeignChunk, ForeignFooter, RawStatistics
 
 _CREATED_BY = re.compile(
     r"(?P<name>.*?)(?: version (?P<version>\d+(?:\.\d+)*)?.*| v(?P<short>\d+(?:\.\d+)*).*)?", re.DOTALL
 )
 """The writer's name, and perhaps "version" with numbers, as Parquet's readers take it apart; ClickHouse has a "v"."""
 _NEVER = (1 << 30,)
+_BYTES = (PHYSICAL_TYPES.index("BYTE_ARRAY"), PHYSICAL_TYPES.index("FIXED_LEN_BYTE_ARRAY"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Lie:
     """Writers named ``writer`` before version ``fixed``, or of no version, say wrong ``bounds`` or ``null_counts``.
 
     ``dictionary``: only in columns that Arrow has as a dictionary (categories of pandas and Polars). ``decimal``: only
-    of decimals.
+    of decimals. ``in_bytes``: only of text and bytes.
     """
 
     writer: str
@@ -40,6 +41,7 @@ class Lie:
     null_counts: bool = False
     dictionary: bool = False
     decimal: bool = False
+    in_bytes: bool = False
 
 
 KNOWN_LIES = (
@@ -59,10 +61,24 @@ KNOWN_LIES = (
     # had no version in its name when it did.
     Lie("Polars", (2, 1), null_counts=True),
     Lie("Polars (python)", (2, 1), null_counts=True),
+    # Of two texts of which one begins with the other, that of the earlier page is the bound (pola-rs/polars#25886):
+    # 1.31 wrote so (measured), and had no version in its name.
+    Lie("Polars", (1, 37), bounds=True, in_bytes=True),
+    Lie("Polars (python)", (1, 37), bounds=True, in_bytes=True),
     # A column of NULLs has a count of 0 (apache/arrow-rs#306).
     Lie("parquet-rs", (5,), null_counts=True),
-    # Counts of NULL are off (fraugster/parquet-go#69). Arrow's Go has the name, too, and versions above 6.
+    # The shorter of two texts is the lesser (apache/arrow-rs#641).
+    Lie("parquet-rs", (5, 2), bounds=True, in_bytes=True),
+    # Counts of NULL are off (fraugster/parquet-go#69). Arrow's Go has the name, too, and versions above 6. Its bounds
+    # of text lie in memory of its caller, who may have put other rows there before they are written (apache/arrow-go
+    # #917), and its counts of NULL of dictionaries go below 0, which takes away from others (apache/arrow-go#489).
     Lie("parquet-go", (7,), bounds=True, null_counts=True),
+    Lie("parquet-go", (18, 7), bounds=True, in_bytes=True),
+    Lie("parquet-go", (18, 5), null_counts=True, dictionary=True),
+    # Bounds of text are overwritten by those of a later page (parquet-go/parquet-go#53), and the least one is not ''
+    # (parquet-go/parquet-go#131). Builds need not tell the version. Until 2023 it was segmentio's.
+    Lie("github.com/segmentio/parquet-go", _NEVER, bounds=True, in_bytes=True),
+    Lie("github.com/parquet-go/parquet-go", (0, 21), bounds=True, in_bytes=True),
     # Decimals were compared without their sign (ClickHouse/ClickHouse#83754).
     Lie("ClickHouse", (25, 8), bounds=True, decimal=True),
     # Bounds of decimals are of other numbers (hyparam/hyparquet-writer#38).
@@ -92,6 +108,8 @@ def believed_statistics(footer: ForeignFooter, chunk: ForeignChunk, is_decimal: 
         if lie.dictionary and not _may_be_dictionary(footer.arrow_schema, chunk):
             continue
         if lie.decimal and not is_decimal:
+            continue
+        if lie.in_bytes and chunk.physical_type not in _BYTES:
             continue
         if lie.bounds:
             found = replace(found, min=None, max=None)

@@ -99,6 +99,23 @@ def test_what_the_table_lacks_is_added_in_the_commit_of_the_rows(table, write):
     check_invariants(table.stored)
 
 
+@pytest.mark.parametrize("write", WRITES)
+def test_names_with_dots_are_added_and_widened_as_they_are(table, write):
+    place = pa.struct([*PLACE, pa.field("of.lat", pa.int32())])
+    at = pa.array([{"lat": 3.0, "lon": 4.0, "of.lat": 5}], place)
+    one = pa.table({"id": pa.array([7], pa.int32()), "at": at, "at.lat": pa.array([6], pa.int32())})
+    WRITES[write](table, one, merge_schema=True)
+    wide = pa.array([{**at[0].as_py(), "of.lat": 1 << 40}], pa.struct([*PLACE, pa.field("of.lat", pa.int64())]))
+    two = {"id": pa.array([8], pa.int32()), "at": wide, "at.lat": pa.array([1 << 41])}
+    table.append(pa.table(two), merge_schema=True)
+
+    assert read(table, "`at.lat` = 6") == read(table, "id = 7")
+    assert read(table, "id = 7")[0].items() >= one.to_pylist()[0].items()
+    assert read(table, "`at.lat` > 6")[0].items() >= {"id": 8, "at": wide[0].as_py(), "at.lat": 1 << 41}.items()
+    assert read(table, "at.lat = 3.0 AND id = 7") == read(table, "id = 7")
+    check_invariants(table.stored)
+
+
 def test_a_merge_gives_rows_that_match_the_new_columns(table):
     table.merge([{"id": 2, "note": "known"}, {"id": 5, "note": "new"}], merge_schema=True)
 

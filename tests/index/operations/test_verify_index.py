@@ -5,6 +5,7 @@ from decimal import Decimal
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fuse_index as fuse
@@ -219,6 +220,23 @@ class NeverBuilt(Values):
 
     def build(self, rows, zones, options):
         raise ValueError("no room")
+
+
+def test_a_rebuild_of_files_that_are_gone_says_so_and_blames_no_kind(tmp_path):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    pq.write_table(pa.table({"n": [1, 2]}), lake / "a.parquet")
+    table = fuse.attach(lake, tmp_path / "table")
+    table.create_index("x", "bloom", ["n"])
+    (lake / "a.parquet").unlink()
+
+    with pytest.warns(PluginWarning, match="no such file"), pytest.raises(fuse.BuildError) as failed:
+        table.maintenance.rebuild_index("x")
+
+    assert str(failed.value) == (
+        "index 'x' was built on none of 1 blocks: none can be read, as was warned of; sync the table if their files "
+        "were deleted or moved at their source, or restore them"
+    )
 
 
 def test_a_rebuild_that_built_nothing_fails():

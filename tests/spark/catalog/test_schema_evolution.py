@@ -73,6 +73,11 @@ EVOLUTIONS: dict[str, tuple[str, dict[str, str], dict[int, Row]]] = {
             4: {"v": "D", "k": 40, "s": None, "n": 6},
         },
     ),
+    "a column with a dot in its name": (
+        merge("SELECT 2L AS id, 'B' AS v, 20 AS k, named_struct('a', 2) AS s, 5 AS `s.a`"),
+        {"s.a": "int32"},
+        {1: {"v": "v1", "s.a": None}, 2: {"v": "B", "s": {"a": 2}, "s.a": 5}},
+    ),
     "a new column of rows that are new alone": (
         merge(SOURCE, "WHEN NOT MATCHED THEN INSERT *"),
         {"n": "int32"},

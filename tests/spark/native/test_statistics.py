@@ -129,6 +129,16 @@ def test_a_column_of_a_block_that_lost_rows_still_has_values(tmp_path: Path) -> 
     assert (found.null_count, found.distinct_count, found.min, found.max) == (6, 2, "3", "7")
 
 
+def test_few_values_that_are_null_are_not_none_where_rows_were_deleted(tmp_path: Path) -> None:
+    few = pa.table({"id": np.arange(10), "v": pa.array([None, *range(9)], pa.int64())})
+    table = fuse.create_table(str(tmp_path / "t"), few.schema, properties={"delete_mode": "merge-on-read"})
+    table.append(few)
+    for left in (9, 8, 7):
+        table.delete(f"id BETWEEN {left} AND 9")
+        found = estimate_columns(table.stored.blocks(), ["v"])["v"]
+        assert (found.null_count, found.min) == (1, "0")
+
+
 def test_columns_are_known_as_spark_would_find_them(by_cost: SparkSession) -> None:
     ours, plain = (columns(by_cost.sql(f"SELECT * FROM {name}")) for name in ("t", "t_plain"))
     assert set(ours) == {"id", "part", "one", "number", "day", "flag", "nothing"}

@@ -46,13 +46,23 @@ ARROW2 = "Arrow2 - Native Rust implementation of Arrow"
         ("parquet-mr version null (build null)", b"", NONE),
         (ARROW2, CATEGORY, NONE),
         (ARROW2, TEXT, NO_BOUNDS),
-        ("Polars", TEXT, NO_COUNT),
+        ("Polars", TEXT, NONE),
+        ("Polars version 1.38.0", TEXT, NO_COUNT),
         ("Polars (python) version 2.1.0 (build 7f902bd3)", TEXT, ALL),
-        ("parquet-rs version 4.0.0", b"", NO_COUNT),
+        ("parquet-rs version 4.0.0", b"", NONE),
         ("parquet-rs version 57.0.0", b"", ALL),
         ("parquet-go", b"", NONE),
         ("parquet-go version latest", b"", NONE),
-        ("parquet-go version 18.0.0", b"", ALL),
+        ("parquet-rs version 5.1.0", b"", NO_BOUNDS),
+        ("parquet-rs version 5.2.0", b"", ALL),
+        ("parquet-go version 18.0.0", b"", NONE),
+        ("parquet-go version 18.6.0", b"", NO_BOUNDS),
+        ("parquet-go version 18.4.1", TEXT, NO_BOUNDS),
+        ("parquet-go version 18.7.0", b"", ALL),
+        ("github.com/segmentio/parquet-go version 0.0.0(build 2b3)", b"", NO_BOUNDS),
+        ("github.com/parquet-go/parquet-go", b"", NO_BOUNDS),
+        ("github.com/parquet-go/parquet-go version 0.20.1(build )", b"", NO_BOUNDS),
+        ("github.com/parquet-go/parquet-go version 0.32.0(build )", b"", ALL),
         ("hyparquet", b"", NO_BOUNDS),
         ("DuckDB version v1.4.0 (build b8a06e4a22)", b"", ALL),
         ("parquet-mr version 1." + "9" * 5000, b"", ALL),
@@ -64,6 +74,15 @@ def test_what_is_believed_depends_on_who_wrote_it(
     created_by: str, arrow_schema: bytes, expected: RawStatistics
 ) -> None:
     assert expected == believed_statistics(ForeignFooter((), False, False, created_by, arrow_schema), CHUNK, False)
+
+
+@pytest.mark.parametrize(
+    "created_by", ["parquet-go version 18.6.0", "github.com/parquet-go/parquet-go version 0.20.1(build )"]
+)
+def test_bounds_of_numbers_are_believed_of_writers_that_lose_those_of_text(created_by: str) -> None:
+    footer = ForeignFooter((), False, False, created_by, b"")
+
+    assert believed_statistics(footer, replace(CHUNK, physical_type=2), False) == TOLD
 
 
 def test_a_column_without_a_dictionary_is_believed_where_no_schema_says_what_it_was() -> None:
