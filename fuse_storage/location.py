@@ -20,7 +20,8 @@ from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, list_branch_names, n
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, KEY_PROPERTY, SOURCE_PROPERTY, Snapshot
 from fuse_storage.metadata.tags import did_you_mean
 from fuse_storage.partitions.spec import PARTITION_PROPERTY, partition_by
-from fuse_storage.schema.schema import Schema, check_names
+from fuse_storage.schema.names import check_names
+from fuse_storage.schema.schema import Schema
 from fuse_storage.store.abilities import list_strays, read_at_most
 from fuse_storage.store.store import Store
 from fuse_storage.validation.features import schema_features

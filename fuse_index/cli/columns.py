@@ -129,6 +129,26 @@ def _set_nullable(
     _report(open_table(table, branch=branch).set_nullable(path, not not_null), sentence, as_json)
 
 
+@columns_app.command(name="set-default")
+def _set_default(
+    table: TableArgument,
+    column: Annotated[
+        str, typer.Argument(autocompletion=complete_columns, metavar="COLUMN", help="A column, by its name.")
+    ],
+    value: Annotated[str | None, typer.Argument(metavar="VALUE", help="A value of the column's type.")] = None,
+    none: Annotated[bool, typer.Option("--none", help="No default from now on: NULL.")] = False,
+    branch: BranchOption = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Choose what a column holds in rows that come without it; rows that are there keep what they hold."""
+    if none != (value is None):
+        raise typer.BadParameter("give a value, or --none", param_hint="VALUE")
+    target = open_table(table, branch=branch)
+    default = None if value is None else parse_typed_value(value, target.snapshot.schema.find([column]).type)
+    sentence = f"{column} has no default" if value is None else f"the default of {column} is {value}"
+    _report(target.set_default(column, default), sentence, as_json)
+
+
 @columns_app.command(name="key-by")
 def _key_by(
     table: TableArgument,

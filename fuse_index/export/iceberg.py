@@ -71,7 +71,8 @@ def _metadata(files: LiveFiles, former: dict[str, Any], sequence: int) -> dict[s
     """Write the manifests of a snapshot, and give the table's metadata. ``former``: what it was; empty at first."""
     snapshot, snapshot_id = files.table.snapshot, randbits(62)
     lacks_defaults = any(
-        field.default is not None and None in files.older_fields.get(field.id, ()) for field in snapshot.schema.fields
+        field.initial_default is not None and None in files.older_fields.get(field.id, ())
+        for field in snapshot.schema.fields
     )
     version: Literal[2, 3] = 3 if lacks_defaults or former.get("format-version") == 3 else 2
     schema, now = iceberg_schema(snapshot.schema, has_defaults=version == 3), int(snapshot.timestamp.timestamp() * 1000)

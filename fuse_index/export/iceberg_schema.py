@@ -30,7 +30,7 @@ ICEBERG_FORMAT = TableFormat("Iceberg", tells_defaults=True, widens=_widens)
 
 
 def iceberg_schema(schema: Schema, has_defaults: bool) -> IcebergSchema:
-    """The columns of a snapshot. ``has_defaults``: with what they are in older files, as format version 3 can say."""
+    """The columns of a snapshot. ``has_defaults``: with both defaults, as format version 3 can say."""
     from pyiceberg.schema import Schema
 
     fields = [_field(part, has_defaults) for part in schema.fields]
@@ -71,13 +71,12 @@ def iceberg_type(part: Field) -> Any:
 def _field(part: Field, has_defaults: bool = False) -> Any:
     from pyiceberg.types import NestedField
 
-    default = part.default_scalar.as_py() if has_defaults else None
     return NestedField(
         field_id=part.id,
         name=part.name,
         field_type=iceberg_type(part),
         required=not part.nullable,
         doc=part.comment,
-        initial_default=default,
-        write_default=default,
+        initial_default=part.initial_scalar.as_py() if has_defaults else None,
+        write_default=part.write_scalar.as_py() if has_defaults else None,
     )

@@ -155,8 +155,8 @@ class LiveFiles:
 
 def _problem(before: Field | None, now: Field, format_: TableFormat) -> str | None:
     if before is None:
-        is_null = now.default is None or format_.tells_defaults
-        return None if is_null else f"is {now.default!r} in rows that were there before it"
+        is_null = now.initial_default is None or format_.tells_defaults
+        return None if is_null else f"is {now.initial_default!r} in rows that were there before it"
     if now.is_leaf and before.type != now.type and not format_.widens(before.type, now.type):
         return f"was {before.type} in some blocks and is {now.type}"
     return None

@@ -240,8 +240,8 @@ class KeyedRows(RowStore):
         for name in missing:
             field = schema.find([name])
             values = there.column(name).take(pa.array(places, mask=places < 0))
-            if field.default is not None:
-                values = pc.if_else(is_new, pa.repeat(field.default_scalar, len(rows)), values)
+            if field.write_default is not None:
+                values = pc.if_else(is_new, pa.repeat(field.write_scalar, len(rows)), values)
             rows = rows.append_column(pa.field(name, field.type), values)
         return rows.select(schema.names)
 

@@ -23,6 +23,7 @@ from fuse_storage.validation.features import (
     PAGE_ZONES_FEATURE,
     VOTES_ONLY_FEATURE,
     schema_features,
+    schema_writer_features,
 )
 
 
@@ -133,7 +134,8 @@ def first_attached_snapshot(
     evolved = evolve_to(empty, ColumnMatch.of(empty, columns).fields)
     schemas = {evolved.schema_id: evolved.schema}
     needed = tuple(sorted({*evolved.reader_features, *schema_features(schemas)}))
-    return replace(evolved, schemas=schemas, reader_features=needed)
+    written = tuple(schema_writer_features(schemas))
+    return replace(evolved, schemas=schemas, reader_features=needed, writer_features=written)
 
 
 def create_attached_table(store: Store, first: Snapshot) -> StoredTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as is_
@@ -12,8 +13,9 @@ from fuse_storage.commit.schema_evolution import can_widen
 from fuse_storage.errors import SchemaError
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema import types
+from fuse_storage.schema.names import check_names
 from fuse_storage.schema.nested import nested_type_like
-from fuse_storage.schema.schema import Field, Schema, check_names
+from fuse_storage.schema.schema import Field, Schema
 
 _MAX_COLUMN_ID = (1 << 31) - 1
 
@@ -22,7 +24,8 @@ _MAX_COLUMN_ID = (1 << 31) - 1
 class SourceColumn:
     """A column of a source, or a part of one. ``type`` says which parts there are; their names are in ``children``.
 
-    ``physical_name``: in files. ``id``: Parquet's field id, where files are read by it; else None.
+    ``physical_name``: in files. ``id``: Parquet's field id, where files are read by it; else None. ``write_default``:
+    what the source's writers store in rows that come without a column, as JSON has defaults; None is NULL.
     """
 
     name: str
@@ -31,6 +34,7 @@ class SourceColumn:
     id: int | None = None
     comment: str | None = None
     children: tuple[SourceColumn, ...] = ()
+    write_default: Any | None = None
 
 
 def plain_source_columns(schema: Iterable[pa.Field]) -> tuple[SourceColumn, ...]:
@@ -92,6 +96,7 @@ class ColumnMatch:
             self.reread, before = True, None
         if before is None:
             return self._new(column, path, taken)
+        before = replace(before, write_default=column.write_default)
         children = self._match(column.children, before.children, f"{path}.")
         if column.children:
             kind = nested_type_like(before.type, [child.arrow for child in children])
@@ -121,7 +126,8 @@ class ColumnMatch:
         children = tuple(self._new(child, f"{path}.{child.physical_name}", below) for child in column.children)
         kind = types.to_storage_type(column.type, path)
         kind = nested_type_like(kind, [child.arrow for child in children])
-        return Field(field_id, column.name, physical, kind, True, None, children, False, column.comment)
+        made = Field(field_id, column.name, physical, kind, True, None, children, False, column.comment)
+        return replace(made, write_default=column.write_default)
 
     def _is_used(self, physical: str) -> bool:
         lower = physical.lower()

@@ -292,7 +292,7 @@ def changed_column_names(before: Schema, current: Schema) -> list[str]:
         kept = after.pop(part.id, None)
         if kept is None or _identity(kept) != _identity(part) or (part.nullable and not kept.nullable):
             changed.append(part.name)
-    return changed + [part.name for part in after.values() if not part.nullable and part.default is None]
+    return changed + [part.name for part in after.values() if not part.nullable and part.initial_default is None]
 
 
 def _identity(field: Field) -> tuple[str, str]:

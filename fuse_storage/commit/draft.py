@@ -41,7 +41,12 @@ from fuse_storage.partitions.check import check_staged_partitions
 from fuse_storage.partitions.spec import PartitionSpec
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.store import Store
-from fuse_storage.validation.features import DELETION_VECTORS_FEATURE, HOT_FEATURE, schema_features
+from fuse_storage.validation.features import (
+    DELETION_VECTORS_FEATURE,
+    HOT_FEATURE,
+    schema_features,
+    schema_writer_features,
+)
 
 CommitLoader = Callable[[], Sequence[tuple[RefEntry, Snapshot]]]
 """The commits after the base up to the head, oldest first, with their snapshots."""
@@ -245,6 +250,8 @@ class Draft:
         features = schema_features(schema_state.schemas) | ({HOT_FEATURE} if has_chain else set[str]())
         features |= {DELETION_VECTORS_FEATURE} if has_deleted_rows(rows) else set[str]()
         reader_features = tuple(sorted({*before.reader_features, *features})) if features else before.reader_features
+        missing = schema_writer_features(schema_state.schemas).difference(before.writer_features)
+        writer_features = (*before.writer_features, *sorted(missing))
         snapshot = Snapshot(
             id=snapshot_id,
             sequence=before.sequence + 1,
@@ -270,7 +277,7 @@ class Draft:
             same_rows=self.same_rows,
             segments=FileRef.for_data(path, files[path]) if path in files else None,
             reader_features=reader_features,
-            writer_features=before.writer_features,
+            writer_features=writer_features,
             stated_version=before.version + 1 if has_chain else 0,
             hot_commits=before.chain_length,
             tail=tail,

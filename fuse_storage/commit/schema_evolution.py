@@ -18,8 +18,10 @@ from fuse_storage.commit.table_keys import is_exact_type, is_keyed
 from fuse_storage.errors import SchemaError
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema import types
+from fuse_storage.schema.defaults import encode_column_default
+from fuse_storage.schema.names import check_names
 from fuse_storage.schema.nested import nested_type_like
-from fuse_storage.schema.schema import Field, Schema, assign_field_ids, check_names
+from fuse_storage.schema.schema import Field, Schema, assign_field_ids
 
 SchemaChange = Callable[[Snapshot], Snapshot]
 """From a snapshot to one with other columns. Raises SchemaError."""
@@ -48,7 +50,8 @@ def add_column(
     """Add a column, or with dots in ``path`` a field of a struct; last, or ``after`` a sibling ("" is first).
 
     As for all steps, structs may be within arrays and maps: ``items.element.price``, ``prices.value.net``; names with
-    dots are given as a tuple. ``default``: what rows that are there already hold. Raises SchemaError.
+    dots are given as a tuple. ``default``: what rows that are there already hold, and such as come without it. Raises
+    SchemaError.
     """
     above, name = _split_path(snapshot.schema, path)
     path = path if isinstance(path, str) else ".".join(path)
@@ -62,8 +65,8 @@ def add_column(
         )
     ids = iter(range(snapshot.last_column_id + 1, 1 << 31))
     (added,) = assign_field_ids([pa.field(name, data_type, nullable)], ids, _names_used(snapshot))
-    if default is not None:
-        added = replace(added, default=_default(default, added))
+    default = encode_column_default(default, added)
+    added = replace(added, initial_default=default, write_default=default)
     check_names([added])
 
     def edit(siblings: _Siblings) -> _Siblings:
@@ -150,8 +153,12 @@ def change_type(snapshot: Snapshot, path: str | tuple[str, ...], data_type: pa.D
             f"column {path!r} is of the table's key, and cannot become {types.storage_type_name(new_type)}: "
             f"choose a type of exact values"
         )
-    default = None if field.default is None else _default(field.default_scalar.cast(new_type).as_py(), field, new_type)
-    return _replace_field(snapshot, place, replace(field, type=new_type, type_changed=True, default=default))
+    initial, write = (
+        encode_column_default(each.cast(new_type).as_py(), field, new_type)
+        for each in (field.initial_scalar, field.write_scalar)
+    )
+    changed = replace(field, type=new_type, type_changed=True, initial_default=initial, write_default=write)
+    return _replace_field(snapshot, place, changed)
 
 
 def set_comment(snapshot: Snapshot, path: str | tuple[str, ...], comment: str | None) -> Snapshot:
@@ -169,16 +176,15 @@ def set_nullable(snapshot: Snapshot, path: str, nullable: bool) -> Snapshot:
 
 
 def set_default(snapshot: Snapshot, name: str, value: Any) -> Snapshot:
-    """Choose what a column holds in rows that come without it, as long as there are no rows. Raises SchemaError."""
+    """Choose what a column holds in rows that come without it; None is NULL. Raises SchemaError.
+
+    Rows that are there keep what they hold: files that lack the column have its initial default, which changes only as
+    long as there are none.
+    """
     field = snapshot.schema.find([name])
-    if (encoded := None if value is None else _default(value, field)) == field.default:
-        return snapshot
-    if snapshot.row_count:
-        raise SchemaError(
-            f"column {name!r} cannot get another default: the one it came with is what older rows hold; "
-            f"add a column with the default that you want"
-        )
-    changed = replace(field, default=encoded)
+    encoded = encode_column_default(value, field)
+    initial = field.initial_default if snapshot.row_count else encoded
+    changed = replace(field, initial_default=initial, write_default=encoded)
     return _edit_fields(snapshot, (), lambda fields: tuple(changed if each is field else each for each in fields))
 
 
@@ -260,22 +266,6 @@ def _names_used(snapshot: Snapshot) -> set[str]:
     """Collect every name that a column ever had here, and every name in files: none is used for another column's."""
     parts = [part for schema in snapshot.schemas.values() for top in schema.fields for part in top.walk()]
     return {name for names in snapshot.names.values() for name in names} | {part.physical_name for part in parts}
-
-
-def _default(value: Any, field: Field, new_type: pa.DataType | None = None) -> Any:
-    """Encode the default of a field, of its type or of the new one. Raises SchemaError if it is not of that type."""
-    data_type = new_type or field.type
-    if field.children:
-        raise SchemaError(
-            f"column {field.name!r} is {types.storage_type_name(data_type)} and cannot have a default: leave it NULL"
-        )
-    try:
-        return types.encode_default(pa.scalar(value, data_type).as_py())
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as problem:
-        raise SchemaError(
-            f"{value!r} cannot be the default of column {field.name!r}, "
-            f"which is {types.storage_type_name(data_type)}: {problem}"
-        ) from problem
 
 
 def can_widen(old: pa.DataType, new: pa.DataType) -> bool:

@@ -115,7 +115,9 @@ def redefined(snapshot: Snapshot, fresh: Snapshot) -> Snapshot:
     for field in fresh.schema.fields:
         old = known.get(field.name)
         if old is not None and old.arrow.type.equals(field.arrow.type, check_metadata=True):
-            fields.append(replace(old, nullable=field.nullable, default=None, comment=field.comment))
+            fields.append(
+                replace(old, nullable=field.nullable, initial_default=None, write_default=None, comment=field.comment)
+            )
         else:
             fields += assign_field_ids([field.arrow], ids, {*used, *(each.physical_name for each in fields)})
     new_ids = dict(zip(_ids(fresh.schema.fields), _ids(fields), strict=True))

@@ -293,7 +293,7 @@ def fill_default_statistics(
     """
     if not absent.any():
         return column_stats
-    default, mask = ColumnStatistics.constant(field.default_scalar, row_counts), pa.array(absent)
+    default, mask = ColumnStatistics.constant(field.initial_scalar, row_counts), pa.array(absent)
     parts = (
         pc.if_else(mask, getattr(default, name), getattr(column_stats, name)) for name in statistics.STATISTICS_PARTS
     )

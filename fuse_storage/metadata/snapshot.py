@@ -21,6 +21,7 @@ from fuse_storage.metadata.encoding import encode_indented, format_timestamp
 from fuse_storage.metadata.file_ref import FileRef, read_verified
 from fuse_storage.metadata.refs import Branch, RefEntry
 from fuse_storage.metadata.segment import TailTotals
+from fuse_storage.schema.defaults import check_stored_defaults
 from fuse_storage.schema.schema import Schema
 from fuse_storage.store.cache import cache_of
 from fuse_storage.store.shared_files import SHARED_FILES_FEATURE
@@ -251,8 +252,7 @@ def _decode(members: json_members.SnapshotMembers, whole: Mapping[str, Any]) -> 
     json_members.check_schemas(members.schemas)
     schemas = {schema.id: schema for schema in map(Schema.from_json, members.schemas)}
     for part in (each for schema in schemas.values() for top in schema.fields for each in top.walk()):
-        if part.default is not None and part.default_scalar.as_py() is None:
-            raise ValueError(f"column {part.name!r} has a default {part.default!r} of another type")
+        check_stored_defaults(part)
     present = schemas[members.schema]
     if not {field.id for _, field in present.leaves()}.issuperset(members.cluster_by):
         raise ValueError(f"cluster_by = {members.cluster_by} names what is no column")

@@ -23,9 +23,9 @@ _MIN_ROWS_PER_SLICE = 2048
 
 
 def project_column(stored_values: pa.ChunkedArray | None, field: Field, row_count: int) -> pa.ChunkedArray:
-    """The field's values, fitted to its present name and type; the default where the file has none."""
+    """The field's values, fitted to its present name and type; the initial default where the file has none."""
     if stored_values is None:
-        return pa.chunked_array([pa.repeat(field.default_scalar, row_count)], field.type)
+        return pa.chunked_array([pa.repeat(field.initial_scalar, row_count)], field.type)
     return pa.chunked_array([_fit_array(chunk, field) for chunk in stored_values.chunks], field.type)
 
 

@@ -1,7 +1,7 @@
 """Rows made to fit the columns of a table, by name and without loss, or refused.
 
 A value is never parsed, rounded or given a time zone on the way: whoever wants that casts first and knows it. What rows
-lack is its default, or NULL; what the table lacks is refused, since it might be misspelt.
+lack is its write default, or NULL; what the table lacks is refused, since it might be misspelt.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
     columns = [
         _conform_column(given[field.name], field)
         if field.name in given
-        else pa.chunked_array([pa.repeat(field.default_scalar, table.num_rows)], field.type)
+        else pa.chunked_array([pa.repeat(field.write_scalar, table.num_rows)], field.type)
         for field in schema.fields
     ]
     return pa.Table.from_arrays(columns, schema=schema.arrow)

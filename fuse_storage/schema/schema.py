@@ -31,8 +31,9 @@ class Field:
 
     A variant has the two binaries that files hold it as.
 
-    ``type`` has logical names throughout. ``default`` is what rows written before the column came hold (JSON-able,
-    top level only; None is NULL). ``type_changed``: some files hold it in a narrower type.
+    ``type`` has logical names throughout. ``initial_default`` is what rows of files that lack the column hold, and
+    ``write_default`` what is stored in rows that come without it (JSON-able, top level only; None is NULL).
+    ``type_changed``: some files hold it in a narrower type.
     """
 
     id: int
@@ -40,10 +41,11 @@ class Field:
     physical_name: str
     type: pa.DataType
     nullable: bool = True
-    default: Any | None = None
+    initial_default: Any | None = None
     children: tuple[Field, ...] = ()
     type_changed: bool = False
     comment: str | None = None
+    write_default: Any | None = None
 
     @property
     def arrow(self) -> pa.Field:
@@ -58,14 +60,24 @@ class Field:
         return pa.field(self.physical_name, data_type, self.nullable, {_PARQUET_FIELD_ID: str(self.id).encode()})
 
     @property
-    def default_scalar(self) -> pa.Scalar:
-        """The default as a value of this type; null where there is none."""
-        return pa.scalar(types.decode_default(self.default, self.type), self.type)
+    def initial_scalar(self) -> pa.Scalar:
+        """The initial default as a value of this type; null where there is none."""
+        return types.decode_constant(self.initial_default, self.type)
+
+    @property
+    def write_scalar(self) -> pa.Scalar:
+        """The write default as a value of this type; null where there is none."""
+        return types.decode_constant(self.write_default, self.type)
 
     @property
     def may_be_missing(self) -> bool:
-        """Whether rows may come without this column: they have its default then, or NULL."""
-        return self.nullable or self.default is not None
+        """Whether rows may come without this column: they have its write default then, or NULL."""
+        return self.nullable or self.write_default is not None
+
+    @property
+    def has_two_defaults(self) -> bool:
+        """Whether rows that come without this column hold another value than files that lack it."""
+        return bool(self.write_default != self.initial_default)
 
     @property
     def is_leaf(self) -> bool:
@@ -87,8 +99,10 @@ class Field:
         }
         if self.physical_name != self.name:
             described["physical"] = self.physical_name
-        if self.default is not None:
-            described["default"] = self.default
+        if self.initial_default is not None:
+            described["default"] = self.initial_default
+        if self.has_two_defaults:
+            described["write_default"] = self.write_default
         if self.type_changed:
             described["type_changed"] = True
         if self.comment is not None:
@@ -115,6 +129,7 @@ class Field:
             children,
             described.get("type_changed", False),
             described.get("comment"),
+            described.get("write_default", described.get("default")),
         )
 
 
@@ -267,31 +282,6 @@ def _no_fields_problem(path: Sequence[str], above: Sequence[str], data_type: pa.
     parts = {is_.is_list: ": elements are asked for as [0]", is_.is_map: f": values are asked for as [{path[-1]!r}]"}
     how = next((said for test, said in parts.items() if test(data_type)), "")
     return f"no column {'.'.join(path)!r}: {'.'.join(above)!r} is {data_type}, which has no fields{how}"
-
-
-def check_names(fields: Sequence[Field], where: str = "the table") -> None:
-    """Raise SchemaError if, at any level, a name is empty, or two are one to Spark (but for case) or one in files.
-
-    And for a VARIANT below the top.
-
-    Tables of earlier versions may have such columns, which are read by their exact names.
-    """
-    names_seen: dict[str, str] = {}
-    physical_seen: dict[str, Field] = {}
-    for field in fields:
-        if not field.name:
-            raise SchemaError(f"{where} would have a column without a name, for which nobody could ask: give it one")
-        if (other := names_seen.setdefault(field.name.lower(), field.name)) != field.name:
-            raise SchemaError(
-                f"{where} would have columns {other!r} and {field.name!r}, which differ only in case, so that Spark "
-                f"could ask for neither: choose another name"
-            )
-        if (twin := physical_seen.setdefault(field.physical_name.lower(), field)) is not field:
-            twins = f"{twin.name!r} and {field.name!r}"
-            raise SchemaError(f"{where} would have columns {twins} under one name in files: rename one")
-        if inner := next((child.name for child in field.children if is_variant(child.type)), None):
-            raise SchemaError(f"{field.name!r} has a VARIANT {inner!r} in it: only columns at the top can be VARIANT")
-        check_names(field.children, f"{field.name!r}")
 
 
 def _raise_if_duplicates(names: Iterable[str], where: str) -> None:

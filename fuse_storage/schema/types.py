@@ -102,6 +102,11 @@ def to_storage_type(data_type: pa.DataType, where: str) -> pa.DataType:
         )
     if data_type in _NAMES_BY_TYPE or data_type in _REPLACED_TYPES:
         return _REPLACED_TYPES.get(data_type, data_type)
+    if is_.is_time(data_type):
+        raise SchemaError(
+            f"column {where!r} has type {data_type}, and tables hold no times of day: cast it to string, or to "
+            f"int64 as microseconds since midnight"
+        )
     raise SchemaError(f"column {where!r} has type {data_type}, which Spark has no equivalent of: cast it first")
 
 

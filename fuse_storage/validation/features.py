@@ -40,7 +40,9 @@ PARTITIONS_FEATURE = "partitions"
 """The writer feature of tables in which no block of a segment mixes values of some columns."""
 PRIMARY_KEY_FEATURE = "primary-key"
 """The writer feature of tables that have at most one row for each key."""
-WRITER_FEATURES: frozenset[str] = frozenset([PARTITIONS_FEATURE, PRIMARY_KEY_FEATURE])
+WRITE_DEFAULTS_FEATURE = "write-defaults"
+"""The writer feature of tables in which rows that come without a column hold another value than files without it."""
+WRITER_FEATURES: frozenset[str] = frozenset([PARTITIONS_FEATURE, PRIMARY_KEY_FEATURE, WRITE_DEFAULTS_FEATURE])
 """Features that this version keeps intact when it writes."""
 
 
@@ -48,6 +50,12 @@ def schema_features(schemas: Mapping[int, Schema]) -> set[str]:
     """The reader features that the columns of a snapshot ask for, now and by its older schemas."""
     has_variants = any(is_variant(field.type) for schema in schemas.values() for field in schema.fields)
     return {VARIANT_FEATURE} if has_variants else set()
+
+
+def schema_writer_features(schemas: Mapping[int, Schema]) -> set[str]:
+    """The writer features that the columns of a snapshot ask for, now and by its older schemas."""
+    has_two = any(field.has_two_defaults for schema in schemas.values() for field in schema.fields)
+    return {WRITE_DEFAULTS_FEATURE} if has_two else set()
 
 
 def check_readable(members: FormatMembers) -> None:

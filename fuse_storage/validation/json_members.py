@@ -83,6 +83,7 @@ class FieldMembers(msgspec.Struct):
     comment: str | None = None
     type_changed: bool = False
     default: Any = None
+    write_default: Any = None
     fields: list[FieldMembers] = []
 
 
@@ -242,7 +243,7 @@ def _field_ids(fields: list[FieldMembers]) -> Iterator[int]:
         if len(set(names)) < len(names):
             raise ValueError(f"two columns have one name: {sorted(names)[:10]}")
     for field in fields:
-        if field.fields and field.default is not None:
+        if field.fields and (field.default is not None or field.write_default is not None):
             raise ValueError(f"column {field.name!r} is nested, and has a default")
         yield field.id
         yield from _field_ids(field.fields)

@@ -23,6 +23,20 @@ def test_columns_come_go_and_change(run, people):
     ]
 
 
+def test_a_default_is_for_rows_that_come(run, people, tmp_path):
+    assert run("add-column", people, "height", "decimal(5,2)", "--default", "1.75").code == 0
+    assert run("set-default", people, "height", "1.5").out == "the default of height is 1.5\n"
+    (tmp_path / "more.csv").write_text("id,name\n900,ann\n")
+    assert run("ingest", people, str(tmp_path / "more.csv")).code == 0
+    assert run("set-default", people, "height", "--none").out == "height has no default\n"
+    found = run("query", people, "--where", "id IN (7, 900)", "--columns", "id,height", "--json").json_lines
+    assert sorted(found, key=lambda row: row["id"]) == [{"id": 7, "height": "1.75"}, {"id": 900, "height": "1.50"}]
+    assert run("set-default", people, "height", "tall").code == 1
+    assert "did you mean" in run("set-default", people, "heigt", "1").err
+    assert run("set-default", people, "height").code == 2
+    assert run("set-default", people, "height", "1", "--none").code == 2
+
+
 def test_what_is_in_the_way_is_named(run, people):
     refused = run("drop-column", people, "name")
     assert refused.code == 1

@@ -29,12 +29,12 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def queries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Mapping[str, str]]]:
+def queries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Mapping[str, str]]:
     assert FOUND is not None
     assert FOUND.origin is not None
     folder = tmp_path_factory.mktemp("tpcds-data")
     generate(folder, SCALE, Path(FOUND.origin).parents[1])
-    yield folder, load_queries(folder)
+    return folder, load_queries(folder)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def session(
 
 
 def test_queries_have_the_rows_of_plain_parquet(session: SparkSession, queries: tuple[Path, Mapping[str, str]]) -> None:
-    """The fourteenth is among them, which scans each of the large tables six times, and the sixty-fourth, of most joins."""
+    """The fourteenth is one, which scans each of the large tables six times, and the sixty-fourth, of most joins."""
     names = [f"q{number:02}" for number in range(1, 100)]
     assert list(queries[1]) == names
     differ, rows = [], 0

@@ -115,6 +115,11 @@ COMMANDS_BY_TASK: Mapping[str, Mapping[str, Command]] = {
         "set-nullable": Command(
             "columns:columns_app", "Let a column hold NULL, or forbid it.", "set-nullable /data/events city"
         ),
+        "set-default": Command(
+            "columns:columns_app",
+            "Choose what a column holds in rows that come without it.",
+            "set-default /data/events city Bonn",
+        ),
         "key-by": Command("columns:columns_app", "Say which columns identify a row.", "key-by /data/events id"),
         "cluster-by": Command(
             "clustering:clustering_app",

@@ -20,7 +20,6 @@ OTHERS_COMMANDS: Mapping[str, str] = {
     "count": "say query TABLE --count",
     "drop": "say catalog drop WAREHOUSE NAME; a table without a name is its folder",
     "rename": "say catalog rename WAREHOUSE NAME TO",
-    "set-default": "say table.set_default(column, value) in Python",
     "set-properties": "say set TABLE NAME=VALUE",
     "alter": "say add-column, drop-column, rename-column or change-type",
     "version": "say --version",

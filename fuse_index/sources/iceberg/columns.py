@@ -31,12 +31,7 @@ class AbsentValues:
     def __init__(self, table: Any, schema: Any, columns: Sequence[SourceColumn]) -> None:
         self._specs = table.specs()
         types = {column.id: column.type for column in columns if not column.children}
-        self._types = {
-            number: pa.binary()
-            if isinstance(kind, pa.BaseExtensionType) or pa.types.is_fixed_size_binary(kind)
-            else kind
-            for number, kind in types.items()
-        }
+        self._types = {number: _stored_type(kind) for number, kind in types.items()}
         defaults = {each.field_id: each.initial_default for each in schema.fields}
         self._defaults = {
             number: _constant(value, self._types[number], "its default")
@@ -60,7 +55,7 @@ def columns_of_schema(
 ) -> ChosenColumns:
     """The columns of a schema of PyIceberg. ``unknown``: names and types of those that it left out."""
     converted = () if votes_only else _CONVERTED_TYPES
-    found = columns_of_log(schema.fields, partial(_column, where=where, converted=converted))
+    found = columns_of_log(schema.fields, partial(_column, where=where, converted=converted, votes_only=votes_only))
     reasons = {
         name: f"{where}: column {name!r} is of Iceberg's type {kind}, not known here" for name, kind in unknown.items()
     }
@@ -70,12 +65,14 @@ def columns_of_schema(
 def _constant(value: Any, kind: pa.DataType, where: str) -> Any:
     """A value as JSON has defaults; days and times may be numbers, as Avro has them. Raises Unsupported."""
     try:
-        return encode_default(pa.scalar(value.bytes if isinstance(value, UUID) else value, kind).as_py())
+        found = pa.scalar(value.bytes if isinstance(value, UUID) else value, kind)
+        is_nano = pa.types.is_timestamp(kind) and kind.unit == "ns"
+        return encode_default((found.cast(pa.timestamp("us", kind.tz)) if is_nano else found).as_py())
     except (pa.ArrowException, TypeError, ValueError) as problem:
         raise Unsupported(f"{where} has a value that is none of type {kind}: {value!r}") from problem
 
 
-def _column(field: Any, where: str, converted: Sequence[str]) -> SourceColumn:
+def _column(field: Any, where: str, converted: Sequence[str], votes_only: bool) -> SourceColumn:
     from pyiceberg.io.pyarrow import schema_to_pyarrow
     from pyiceberg.schema import Schema
     from pyiceberg.types import PrimitiveType
@@ -88,9 +85,18 @@ def _column(field: Any, where: str, converted: Sequence[str]) -> SourceColumn:
     (found,) = schema_to_pyarrow(Schema(field))
     if pa.types.is_null(found.type):
         found = found.with_type(pa.string())
+    where = f"{where}: column {field.name!r}"
     if field.initial_default is not None:
-        _constant(field.initial_default, found.type, f"{where}: column {field.name!r}")
-    return _arrow_column(found)
+        _constant(field.initial_default, _stored_type(found.type), where)
+    column = _arrow_column(found)
+    if votes_only or field.write_default is None or not isinstance(field.field_type, PrimitiveType):
+        return column  # nobody writes, or there is none of a whole column
+    return replace(column, write_default=_constant(field.write_default, _stored_type(found.type), where))
+
+
+def _stored_type(kind: pa.DataType) -> pa.DataType:
+    """The type in which the values of a column are, which is not nested, where its own is read as another."""
+    return pa.binary() if isinstance(kind, pa.BaseExtensionType) or pa.types.is_fixed_size_binary(kind) else kind
 
 
 def _raise_if_unknown(kind: Any, path: str, where: str, known: Sequence[str]) -> None:

@@ -23,6 +23,7 @@ from fuse_index.spark.catalog.definitions import (
     join_path,
     parse_column_type,
     parse_default,
+    parse_default_of,
     parse_field,
     parse_properties,
     parse_text_limits,
@@ -44,8 +45,6 @@ from fuse_index.spark.protocol.changes import (
     UpdateColumnType,
 )
 from fuse_index.spark.text_limits import TEXT_LIMITS_PROPERTY, set_text_limits
-from fuse_index.sql.tokenizer import unescape_string
-from fuse_index.table.schema.types import parse_typed_value
 from fuse_index.table.table import Table
 from fuse_storage import SchemaChange, SchemaError, Snapshot
 
@@ -169,11 +168,9 @@ def _set_comment(to: Alteration, change: UpdateColumnComment) -> None:
 
 
 def _set_default(to: Alteration, change: UpdateColumnDefaultValue) -> None:
-    name, sql = join_path(change.path), change.sql
-    value = None
-    if sql:
-        column = to.table.snapshot.schema.find([name])
-        value = parse_typed_value(unescape_string(sql) if sql[0] in "'\"" else sql, column.type)
+    name = join_path(change.path)
+    column = to.table.snapshot.schema.find([name])
+    value = parse_default_of(change, column.type) if change.has_default else None
     to.steps.append(partial(storage.set_default, name=name, value=value))
 
 

@@ -16,7 +16,7 @@ import pyarrow.types as is_
 from pyspark.sql.types import StructField, StructType
 
 from fuse_index.errors import InputError
-from fuse_index.spark.protocol.changes import ColumnDefinition, Transform, TypedColumn
+from fuse_index.spark.protocol.changes import ColumnDefinition, Transform, TypedColumn, UpdateColumnDefaultValue
 from fuse_index.spark.protocol.requests import DefineTableRequest
 from fuse_index.spark.schemas import to_arrow_schema
 from fuse_index.spark.text_limits import find_text_limits
@@ -172,12 +172,17 @@ def _spark_field(column: TypedColumn) -> StructField:
 
 def parse_default(column: ColumnDefinition) -> Any:
     """The value of a column's DEFAULT, which must be one value for all rows. Raises InputError."""
-    field = parse_field(column)
-    if column.default is msgspec.UNSET:
+    return parse_default_of(column, parse_column_type(column))
+
+
+def parse_default_of(change: ColumnDefinition | UpdateColumnDefaultValue, data_type: pa.DataType) -> Any:
+    """The value of a DEFAULT of a column of this type. Raises InputError."""
+    if change.default is msgspec.UNSET:
         raise InputError(
-            f"column {field.name!r} cannot have this DEFAULT: one constant of a plain type, and not of binary, can be"
+            f"column {change.path[-1]!r} cannot have this DEFAULT: one constant of a plain type, and not of binary, "
+            f"can be"
         )
-    return None if column.default is None else decode_catalyst_value(column.default, field.type)
+    return None if change.default is None else decode_catalyst_value(change.default, data_type)
 
 
 def parse_properties(texts: Mapping[str, str]) -> dict[str, Any]:

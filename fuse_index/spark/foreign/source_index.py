@@ -55,4 +55,4 @@ def _columns_as_in_files(table: StoredTable) -> list[Field]:
     fields = table.snapshot.schema.fields
     unread = () if table.snapshot.source is None else table.snapshot.source["unread"]
     names = Counter(name.lower() for name in (*(each.physical_name for each in fields), *unread))
-    return [each for each in fields if each.default is None and names[each.physical_name.lower()] == 1]
+    return [each for each in fields if each.initial_default is None and names[each.physical_name.lower()] == 1]

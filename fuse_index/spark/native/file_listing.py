@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.expressions.types import spark_type_name
-from fuse_storage import Field, PartitionSpec, SchemaError, StoredTable, live_row_masks
+from fuse_storage import PartitionSpec, SchemaError, StoredTable, live_row_masks
 
 _PLAIN_TEXT = re.compile(r"[\w .,:;/@+-]*")
 """Text that is the same between quotes whatever a session makes of quotes, backslashes and variables."""
@@ -217,14 +217,15 @@ def catalyst_text(scalar: pa.Scalar) -> str | None:
     return str(found).lower() if isinstance(found, bool) else str(found)
 
 
-def sql_default(field: Field) -> str:
-    """The default of a column as a SQL constant of its type, whatever the session's time zone and ANSI mode."""
-    value = field.default_scalar.as_py()
-    return f"CAST({_constant(value)} AS {spark_type_name(field.type)})"
+def sql_constant(value: pa.Scalar) -> str:
+    """A value as a SQL constant of its type, whatever the session's time zone and ANSI mode."""
+    return f"CAST({_constant(value.as_py())} AS {spark_type_name(value.type)})"
 
 
 def _constant(value: Any) -> str:
     match value:
+        case None:
+            return "NULL"
         case bool():
             return str(value).lower()
         case int() | Decimal():

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from fuse_index.spark.native.file_listing import sql_default
+from fuse_index.spark.native.file_listing import sql_constant
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.protocol.replies import ScanDescription
 from fuse_index.spark.schemas import to_spark_schema
@@ -130,7 +130,7 @@ def unsupported_reason(schema: Schema, older_schemas: Sequence[Schema] = ()) -> 
                 f"this Spark's Parquet reader takes structs of column {field.name!r} for NULL in blocks that "
                 f"have none of their fields"
             )
-        if pa.types.is_binary(field.type) and field.default is not None:
+        if pa.types.is_binary(field.type) and field.initial_default is not None:
             return f"Spark's Parquet reader cannot fill in the default of column {field.name!r}, which is binary"
     return None
 
@@ -162,8 +162,9 @@ def _logical_field(field: Field, limits: Mapping[int, int]) -> StructField:
     """The column as queries know it, and statements, which ask for the value of a column that they leave out."""
     kind = with_text_limits(to_spark_schema(pa.schema([field.arrow]))[0].dataType, field, limits)
     kind, metadata = _annotated(kind, field, _comment), _comment(field)
-    if field.default is not None:  # Spark wants both, or takes the column to have none
-        metadata |= dict.fromkeys(("CURRENT_DEFAULT", "EXISTS_DEFAULT"), sql_default(field))
+    if field.write_default is not None:  # Spark wants both, or takes the column to have none
+        metadata |= {"CURRENT_DEFAULT": sql_constant(field.write_scalar)}
+        metadata |= {"EXISTS_DEFAULT": sql_constant(field.initial_scalar)}
     return StructField(field.name, kind, True, metadata)
 
 
@@ -172,7 +173,9 @@ def _stored_field(field: Field, by_id: bool) -> StructField:
 
     ``by_id``: with the field ids by which it is found.
     """
-    metadata: dict[str, Any] = {} if field.default is None else {"EXISTS_DEFAULT": sql_default(field)}
+    metadata: dict[str, Any] = {}
+    if field.initial_default is not None:
+        metadata["EXISTS_DEFAULT"] = sql_constant(field.initial_scalar)
     kind = to_spark_schema(pa.schema([field.parquet_field]))[0].dataType
     if by_id:
         metadata[_FIELD_ID] = field.id

@@ -78,9 +78,10 @@ class UpdateColumnComment(ColumnChange, frozen=True, kw_only=True):
 
 
 class UpdateColumnDefaultValue(ColumnChange, frozen=True, kw_only=True):
-    """ALTER COLUMN … SET DEFAULT, by the text that stood there; empty or None removes it."""
+    """ALTER COLUMN … SET DEFAULT, as ``ColumnDefinition`` says it; DROP DEFAULT has none."""
 
-    sql: str | None = None
+    has_default: bool = False
+    default: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class UpdateColumnNullability(ColumnChange, frozen=True, kw_only=True):

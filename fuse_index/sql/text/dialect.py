@@ -99,5 +99,11 @@ class SparkConditions(Spark):
             name: Spark.Parser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("ANY", "CASE")
         }
 
+    class Generator(Spark.Generator):  # type: ignore[valid-type, misc]
+        TYPE_MAPPING: ClassVar[dict[Any, str]] = {
+            **Spark.Generator.TYPE_MAPPING,
+            exp.DataType.Type.TIME: "TIME",  # a time of day, which Spark's dialect here takes for a TIMESTAMP
+        }
+
 
 SPARK_CONDITIONS = SparkConditions()

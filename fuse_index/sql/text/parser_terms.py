@@ -232,9 +232,10 @@ class SqlTermReader:
             raise AnalysisError(str(refusal)) from None
 
     def _cast(self, node: exp.Cast) -> Term:
-        data_type = None if has_unknown_parts(node.to) else types.type_from_spark_name(node.to.sql(dialect="spark"))
+        name = node.to.sql(dialect=SPARK_CONDITIONS)
+        data_type = None if has_unknown_parts(node.to) else types.type_from_spark_name(name)
         if data_type is None:
-            raise UnsupportedExpression(f"a cast to {node.to.sql(dialect='spark')}")
+            raise UnsupportedExpression(f"a cast to {name}")
         if _EMPTY_SIZE.search(self.tokens.safe):
             raise AnalysisError("the parentheses after a type are empty")
         mode: CastMode | None = "try" if node.args.get("safe") else None

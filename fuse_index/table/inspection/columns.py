@@ -20,6 +20,7 @@ COLUMNS_SCHEMA = pa.schema(
         ("type", pa.string()),
         ("nullable", pa.bool_()),
         ("default", pa.string()),
+        ("initial_default", pa.string()),
         ("stored_as", pa.string()),
         ("nulls", pa.int64()),
         ("nans", pa.int64()),
@@ -29,9 +30,10 @@ COLUMNS_SCHEMA = pa.schema(
         ("bytes", pa.int64()),
     ]
 )
-"""``name``: with dots for fields of structs. ``default``: what rows hold that were written before the column was there.
-``stored_as``: its name in files. Statistics are null where they are unknown, as they are of nested columns as a whole.
-``bounds_exact``: whether ``min`` and ``max`` are values, and not bounds that were cut. ``bytes``: as stored.
+"""``name``: with dots for fields of structs. ``default``: what rows hold that come without the column.
+``initial_default``: what those hold that were written before the column was there. ``stored_as``: its name in files.
+Statistics are null where they are unknown, as they are of nested columns as a whole. ``bounds_exact``: whether ``min``
+and ``max`` are values, and not bounds that were cut. ``bytes``: as stored.
 """
 
 STATISTICS_SCHEMA = pa.schema(
@@ -102,9 +104,8 @@ def _column_row(name: str, field: Field, units: UnitFrame | None) -> dict[str, A
         "type": str(field.type),
         "nullable": field.nullable,
         "stored_as": field.physical_name,
-        "default": None
-        if field.default is None
-        else _display_texts(pa.array([field.default_scalar.as_py()], field.type))[0].as_py(),
+        "default": _default_text(field.write_scalar),
+        "initial_default": _default_text(field.initial_scalar),
     }
     statistics = None if units is None else units.statistics(field.id)
     if statistics is None or not len(statistics) or units is None:
@@ -112,6 +113,11 @@ def _column_row(name: str, field: Field, units: UnitFrame | None) -> dict[str, A
     overall = statistics.reduced(np.array([0, len(statistics)]), units.row_counts)
     described = _describe_statistics([""], name, np.array([int(units.row_counts.sum())]), overall).to_pylist()[0]
     return row | {key: value for key, value in described.items() if key in COLUMNS_SCHEMA.names}
+
+
+def _default_text(value: pa.Scalar) -> str | None:
+    text: str | None = _display_texts(pa.array([value.as_py()], value.type))[0].as_py() if value.is_valid else None
+    return text
 
 
 def _describe_statistics(ids: Sequence[str], name: str, row_counts: Any, statistics: ColumnStatistics) -> pa.Table:

@@ -165,9 +165,10 @@ class Inspect(InspectUpkeep):
 
         Returns:
             A row for each: ``name`` (with dots for fields of structs), ``id``, ``type``, ``nullable``, ``default``
-            (what rows hold that were written before the column was there), ``stored_as`` (its name in files),
-            ``nulls``, ``nans``, ``min``, ``max``, ``bounds_exact`` (whether these are values, and not bounds that were
-            cut) and ``bytes`` as stored. Statistics are NULL where they are unknown, as of a nested column as a whole.
+            (what rows hold that come without the column), ``initial_default`` (what those hold that were written
+            before the column was there), ``stored_as`` (its name in files), ``nulls``, ``nans``, ``min``, ``max``,
+            ``bounds_exact`` (whether these are values, and not bounds that were cut) and ``bytes`` as stored.
+            Statistics are NULL where they are unknown, as of a nested column as a whole.
 
         Raises:
             StorageError: The store fails.

@@ -42,7 +42,8 @@ class ColumnsMixin(ReadMixin, IndexesMixin):
             path: Its name; with dots a field of a struct, also of one within arrays and maps, such as
                 ``items.element.price``.
             type: Spark SQL's name of its type, or a pa.DataType.
-            default: What rows hold that are there already; blocks full of it are skipped like any other.
+            default: What rows hold that are there already, and such as come without the column until ``set_default``
+                chooses otherwise; blocks full of it are skipped like any other.
             nullable: Whether it may be NULL.
             first: Put it first.
             after: Put it after this column.

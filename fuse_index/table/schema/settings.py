@@ -39,7 +39,9 @@ class SchemaMixin(ColumnsMixin):
         return self._evolve(partial(storage.set_comment, path=path, comment=comment), "set comment", path)
 
     def set_default(self, column: str, default: Any) -> Snapshot:
-        """Choose what a column holds in rows that come without it.
+        """Choose what a column holds in rows that come without it from now on.
+
+        Rows that are there keep what they hold.
 
         Args:
             column: Its name.
@@ -49,8 +51,7 @@ class SchemaMixin(ColumnsMixin):
             The new snapshot.
 
         Raises:
-            SchemaError: The table holds rows, which have the default that the column came with; or the value does not
-                fit.
+            SchemaError: There is no such column, or the value does not fit.
             Conflict: Somebody else changed the columns.
             ReadOnly: The handle only reads.
             StorageError: The store fails.
@@ -59,8 +60,10 @@ class SchemaMixin(ColumnsMixin):
             >>> table = fuse.create_table("memory://set-default", "id BIGINT, land STRING")
             >>> snapshot = table.set_default("land", "no")
             >>> snapshot = table.append([{"id": 1}])
-            >>> table.to_arrow().to_pylist()
-            [{'id': 1, 'land': 'no'}]
+            >>> snapshot = table.set_default("land", "de")
+            >>> snapshot = table.append([{"id": 2}])
+            >>> table.to_arrow().column("land").to_pylist()
+            ['no', 'de']
         """
         return self._evolve(partial(storage.set_default, name=column, value=default), "set default", column)
 

@@ -134,7 +134,12 @@ def _check_leaf(kind: pa.DataType, path: str, where: str) -> None:
             f"{where}: column {path!r} has times in nanoseconds in a part of it: write it in microseconds (in pyarrow, "
             f"coerce_timestamps='us')"
         )
-    if is_.is_float16(kind) or is_.is_decimal256(kind) or is_.is_time(kind) or is_.is_null(kind):
+    if is_.is_time(kind):
+        raise Unsupported(
+            f"{where}: column {path!r} is of type {kind}, and times of day are not read: write them as text, or as "
+            f"whole numbers"
+        )
+    if is_.is_float16(kind) or is_.is_decimal256(kind) or is_.is_null(kind):
         raise Unsupported(f"{where}: column {path!r} is of type {kind}, which Spark does not read: rewrite the file")
 
 

@@ -149,8 +149,15 @@ def test_defaults_of_older_rows_are_seen_by_iceberg(tmp_path: Path) -> None:
         table.add_column(name, kind, default=default)
         assert iceberg_version(tmp_path) == 3
         check_iceberg(tmp_path)
+    table.set_default("s", "IT")
+    table.set_default("day", None)
+    told = {
+        field.name: (field.initial_default, field.write_default) for field in iceberg_table(tmp_path).schema().fields
+    }
+    assert (told["s"], told["day"], told["i"]) == (("DE", "IT"), (date(2020, 1, 2), None), (3, 3))
     for step in [
         lambda: table.append([{"id": 30, "s": "FR"}]),
+        lambda: table.append([{"id": 31}]),
         lambda: table.delete("id IN (2, 16)"),
         lambda: table.delete("id IN (3, 30)"),
         lambda: table.change_type("i", "int"),
@@ -159,8 +166,12 @@ def test_defaults_of_older_rows_are_seen_by_iceberg(tmp_path: Path) -> None:
         step()
         check_iceberg(tmp_path)
     assert iceberg_version(tmp_path) == 3
-    found = StaticTable.from_metadata(str(latest_metadata(tmp_path)))
+    found = iceberg_table(tmp_path)
     assert found.scan(row_filter=GreaterThan("i", 2), selected_fields=("id",)).to_arrow().num_rows == table.count()
+
+
+def iceberg_table(place: Path) -> StaticTable:
+    return StaticTable.from_metadata(str(latest_metadata(place)))
 
 
 def check_iceberg(place: Path) -> None:

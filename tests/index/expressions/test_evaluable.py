@@ -36,6 +36,9 @@ SAME = Function("same", (pa.string(), pa.string()), never)
         ("CAST(lower('X') AS INT) = id", "raises on CAST(lower('X') AS INT)"),
         ("nothing_known(s)", "nothing_known(s)"),
         ("same(s, CAST(f AS STRING))", "CAST(f AS STRING)"),
+        ("CAST(at AS TIME) = CAST(s AS TIME)", "CAST(at AS TIME) = CAST(s AS TIME) (a cast to TIME)"),
+        ("at::TIME(3) > s::TIME", "a cast to TIME"),
+        ("at > TIME '2024-01-01 12:00:00'", "a cast to TIME"),
     ],
 )
 def test_what_only_spark_knows_is_named(text, told):

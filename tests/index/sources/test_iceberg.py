@@ -415,3 +415,56 @@ def test_a_column_that_comes_with_a_default_has_it_in_files_that_were_there(
     if not votes_only:
         assert table.count("more = 5") == table.count() == 100
     assert table.sync().kept_files == 2
+
+
+def test_the_write_default_of_a_source_is_the_tables_once_it_is_converted(tmp_path: Path, catalog: OneTable) -> None:
+    source = lake(tmp_path, catalog)
+    described = json.loads(Path(source.metadata_location.removeprefix("file://")).read_text())
+    folder = tmp_path / "lake" / "metadata"
+    columns = [
+        ("text", "string", "old", "new"),
+        ("day2", "date", "2020-02-03", "2020-02-29"),
+        ("at2", "timestamptz", "2020-02-03T01:02:03.000004+00:00", "2021-02-03T01:02:03.000004+00:00"),
+        ("fixed2", "fixed[2]", "0001", "0002"),
+        ("uuid2", "uuid", "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"),
+        ("price2", "decimal(9, 2)", "1.25", "2.50"),
+        ("later", "int", None, None),
+        ("only_written", "int", None, 3),
+    ]
+
+    def publish(number: int, *defaults: tuple[str, str, Any, Any]) -> None:
+        (schema,) = described["schemas"]
+        fields = [field for field in schema["fields"] if field["id"] < 70]
+        for place, (name, kind, initial, write) in enumerate(defaults):
+            made = {"id": 70 + place, "name": name, "type": kind, "required": False}
+            given = {"initial-default": initial, "write-default": write}
+            fields.append(made | {key: value for key, value in given.items() if value is not None})
+        schema["fields"] = fields
+        described.update({"format-version": 3, "next-row-id": 100, "last-column-id": 80})
+        (folder / f"v{number}.metadata.json").write_text(json.dumps(described))
+        (folder / "version-hint.text").write_text(str(number))
+
+    publish(1, *columns)
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table", "iceberg")
+    assert set(table.snapshot.writer_features) == {"write-defaults"}
+    publish(2, *(each if each[0] != "later" else ("later", "int", None, 9) for each in columns))
+    table.sync()
+    initial = table.scan("id = 3").to_arrow().to_pylist()[0]
+    table.convert()
+    table.append([{"id": 1000}])
+    written = table.scan("id = 1000").to_arrow().to_pylist()[0]
+
+    second = bytes(15)
+    assert {name: (initial[name], written[name]) for name, *_ in columns} == {
+        "text": ("old", "new"),
+        "day2": (date(2020, 2, 3), date(2020, 2, 29)),
+        "at2": (datetime(2020, 2, 3, 1, 2, 3, 4, UTC), datetime(2021, 2, 3, 1, 2, 3, 4, UTC)),
+        "fixed2": (b"\x00\x01", b"\x00\x02"),
+        "uuid2": (second + b"\x01", second + b"\x02"),
+        "price2": (Decimal("1.25"), Decimal("2.50")),
+        "later": (None, 9),
+        "only_written": (None, 3),
+    }
+    assert table.count("text = 'old'") == 100
+    table.maintenance.compact()
+    assert (table.count("text = 'old'"), table.count("text = 'new'")) == (100, 1)

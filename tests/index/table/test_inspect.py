@@ -97,6 +97,9 @@ def test_columns_tell_what_is_known_over_all_blocks(table):
     assert (found["at.x"]["nulls"], found["at.x"]["nans"], found["at.x"]["max"]) == (1, 1, "nan")
     assert (found["raw"]["min"], found["price"]["max"], found["at.deep.y"]["type"]) == ("ff00", "100.00", "date32[day]")
     assert (found["country"]["default"], found["country"]["min"], found["country"]["nulls"]) == ("DE", "DE", 0)
+    table.set_default("country", "FR")
+    (country,) = (one for one in table.inspect.columns().to_pylist() if one["name"] == "country")
+    assert (country["default"], country["initial_default"], country["min"]) == ("FR", "DE", "DE")
     assert (found["at"]["nulls"], found["tags"]["min"]) == (None, None)
     assert found["id"]["bytes"] > 0
 

@@ -315,7 +315,7 @@ def test_what_show_create_table_prints_makes_the_same_table(spark, catalog):
 
     made, first = (catalog.load_table(name).snapshot for name in ("db.made", "db.first"))
     assert made.schema.fields == first.schema.fields
-    assert made.schema.find("odd").default == "it's\\"
+    assert made.schema.find("odd").write_default == "it's\\"
     assert [field.nullable for field in made.schema.fields] == [False, True, False, True, True, True]
     assert not made.schema.find("home.a.b").nullable
     assert made.key == ("id",)

@@ -251,7 +251,7 @@ def zone(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
 def test_rows_older_than_a_column_hold_its_default(spark: SparkSession, tmp_path: Path, zone: str, ansi: str) -> None:
     old = pa.table({"id": [1]})
     added = [
-        Field(n, f"c{n}", f"c{n}", data_type, default=types.encode_default(value))
+        Field(n, f"c{n}", f"c{n}", data_type, initial_default=types.encode_default(value))
         for n, (data_type, value) in enumerate(DEFAULTS, start=2)
     ]
     expected = pa.table(

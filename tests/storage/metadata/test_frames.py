@@ -185,7 +185,7 @@ def test_a_block_that_lacks_a_column_holds_its_default_throughout(table: StoredT
     table = append(table, 1, 2)
     fields = (
         *table.snapshot.schema.fields,
-        Field(3, "more", "more", pa.int64(), default=7),
+        Field(3, "more", "more", pa.int64(), initial_default=7),
         Field(4, "none", "none", pa.string()),
     )
     table = altered(table, Schema(1, fields))
@@ -206,7 +206,9 @@ def test_a_block_that_lacks_a_column_holds_its_default_throughout(table: StoredT
 def test_merged_segments_still_know_which_blocks_lack_a_column(table: StoredTable) -> None:
     for row_id in range(7):
         table = append(table, row_id)
-    table = altered(table, Schema(1, (*table.snapshot.schema.fields, Field(3, "more", "more", pa.int64(), default=7))))
+    table = altered(
+        table, Schema(1, (*table.snapshot.schema.fields, Field(3, "more", "more", pa.int64(), initial_default=7)))
+    )
     with table.writer() as writer:
         writer.write(pa.table({"id": [3], "name": ["c"], "more": [9]}))
         table = table.transaction().append(writer.finish()).commit()

@@ -406,7 +406,7 @@ def test_columns_that_a_file_lacks_hold_their_default(
 ) -> None:
     block, _, schema = stored(store, pa.table({"a": [1, 2]}))
     (added,) = assign_field_ids([pa.field("z", data_type)], iter(range(2, 9)))
-    grown = changed(schema, *schema.fields, replace(added, default=default))
+    grown = changed(schema, *schema.fields, replace(added, initial_default=default))
 
     assert read_block(store, block, grown, ["z", "a"]).to_pylist() == [{"z": expected, "a": 1}, {"z": expected, "a": 2}]
     assert read_block(store, block, grown, ["z"]).schema.field("z").type == added.type

@@ -24,7 +24,7 @@ LATER = replace(
     LATER,
     fields=(
         *(replace(each, name=f"{each.name} now") if each.name == "text" else each for each in LATER.fields),
-        Field(90, "added", "added", pa.int64(), default=7),
+        Field(90, "added", "added", pa.int64(), initial_default=7),
         Field(91, "unknown", "unknown", pa.string()),
     ),
 )

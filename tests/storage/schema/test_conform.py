@@ -43,7 +43,7 @@ def test_columns_that_do_not_match_are_named(rows: pa.Table, message: str) -> No
 
 def test_what_rows_lack_is_its_default_or_null() -> None:
     schema = Schema.create(pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.date32())]))
-    fields = (*schema.fields[:2], replace(schema.fields[2], nullable=False, default="2026-01-02"))
+    fields = (*schema.fields[:2], replace(schema.fields[2], nullable=False, write_default="2026-01-02"))
 
     found = conform_rows(pa.table({"a": [1, 2]}), Schema(0, fields))
 

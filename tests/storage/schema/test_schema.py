@@ -11,7 +11,8 @@ import pytest
 
 from fuse_storage import Field, Schema, SchemaError, StoredTable, Unsupported
 from fuse_storage import location as location_module
-from fuse_storage.schema.schema import assign_field_ids, check_names
+from fuse_storage.schema.names import check_names
+from fuse_storage.schema.schema import assign_field_ids
 from fuse_storage.schema.types import encode_default
 
 NESTED = pa.schema(
@@ -258,11 +259,11 @@ def test_fields_are_found_by_id() -> None:
     ],
 )
 def test_defaults_survive_json(data_type: pa.DataType, value: Any) -> None:
-    field = Field(1, "c", "c", data_type, default=encode_default(value))
+    field = Field(1, "c", "c", data_type, initial_default=encode_default(value))
 
     back = Field.from_json(json.loads(json.dumps(field.to_json())))
 
-    assert str(back.default_scalar) == str(pa.scalar(value, data_type))
+    assert str(back.initial_scalar) == str(pa.scalar(value, data_type))
 
 
 def test_a_default_that_json_cannot_hold_is_refused() -> None:

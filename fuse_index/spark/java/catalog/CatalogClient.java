@@ -11,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.util.ResolveDefaultColumns$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -22,6 +23,8 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import scala.Product;
 import scala.collection.immutable.Seq;
 
@@ -135,10 +138,36 @@ public class CatalogClient {
     return (NamedReference[]) columns.toArray(new NamedReference[0]);
   }
 
-  public Json changes(Json request, TableChange[] changes) {
+  public Json changes(Json request, TableChange[] changes) { return changes(request, changes, new StructType()); }
+
+  /** `columns`: those of the table, where a default is set, which is a value of its column's type. */
+  public Json changes(Json request, TableChange[] changes, StructType columns) {
     request.key("changes").open('[');
-    for (TableChange each : changes) change(request.open('{').key("change").text(each.getClass().getSimpleName()), each).close('}');
+    for (TableChange each : changes) {
+      request.open('{').key("change").text(each.getClass().getSimpleName());
+      if (each instanceof TableChange.UpdateColumnDefaultValue) newDefault(request, (TableChange.UpdateColumnDefaultValue) each, columns).close('}');
+      else change(request, each).close('}');
+    }
     return request.close(']');
+  }
+
+  public static boolean setsDefault(TableChange[] changes) {
+    for (TableChange each : changes) if (each instanceof TableChange.UpdateColumnDefaultValue) return true;
+    return false;
+  }
+
+  /** SET DEFAULT, by the value that Spark makes of its text; DROP DEFAULT, where there is none. */
+  @SuppressWarnings("deprecation")
+  private static Json newDefault(Json out, TableChange.UpdateColumnDefaultValue change, StructType columns) {
+    String[] path = change.fieldNames();
+    String sql = change.newDefaultValue();
+    out.key("path").texts(path);
+    if (sql == null || sql.isEmpty()) return out;
+    for (StructField each : columns.fields()) {
+      if (path.length > 1 || !each.name().equals(path[0]) || depends(sql)) continue;
+      return constant(out, ResolveDefaultColumns$.MODULE$.analyze(each.name(), each.dataType(), sql, "ALTER TABLE").eval(null));
+    }
+    return out.key("has_default").bool(true);
   }
 
   @SuppressWarnings("deprecation")
@@ -164,10 +193,6 @@ public class CatalogClient {
       return comment == null ? out : out.key("comment").text(comment);
     }
     if (change instanceof TableChange.UpdateColumnPosition) return position(out, ((TableChange.UpdateColumnPosition) change).position());
-    if (change instanceof TableChange.UpdateColumnDefaultValue) {
-      String sql = ((TableChange.UpdateColumnDefaultValue) change).newDefaultValue();
-      return sql == null ? out : out.key("sql").text(sql);
-    }
     if (change instanceof TableChange.DeleteColumn) return out.key("if_exists").bool(((TableChange.DeleteColumn) change).ifExists().booleanValue());
     return out;
   }
@@ -187,9 +212,13 @@ public class CatalogClient {
   /** A default, by its value in Spark's internal form as text; where it is no constant, it has none. */
   private static Json value(Json out, ColumnDefaultValue given) {
     if (given == null) return out;
+    boolean isConstant = given.getValue() != null && !depends(Versions.sqlOf(given));
+    return isConstant ? constant(out, given.getValue().value()) : out.key("has_default").bool(true);
+  }
+
+  private static Json constant(Json out, Object value) {
     out.key("has_default").bool(true);
-    if (given.getValue() == null || given.getValue().value() instanceof byte[] || depends(Versions.sqlOf(given))) return out;
-    Object value = given.getValue().value();
+    if (value instanceof byte[]) return out;
     return value == null ? out.key("default").json("null") : out.key("default").text(value.toString());
   }
 

@@ -23,6 +23,7 @@ import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 
@@ -87,7 +88,8 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
       SchemaEvolution.hold(table, changes);
       return null; // which nobody looks at: Spark loads it
     }
-    client.ask(client.changes(client.request(Protocol.ALTER_TABLE, table), changes));
+    StructType columns = CatalogClient.setsDefault(changes) ? load(table, "", "write").schema() : new StructType();
+    client.ask(client.changes(client.request(Protocol.ALTER_TABLE, table), changes, columns));
     return load(table, "", "write");
   }
 
