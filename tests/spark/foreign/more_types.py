@@ -42,8 +42,10 @@ COLUMNS = {
     "dt": "INTERVAL DAY TO SECOND",
 }
 """As Parquet tables of Spark's have them."""
-OF_DELTA = {name: kind for name, kind in COLUMNS.items() if name not in ("ym", "dt")}
-OF_ICEBERG = {name: kind for name, kind in OF_DELTA.items() if name not in ("lc", "vr")} | {"y": "INT", "lc": "STRING"}
+OF_ICEBERG = {name: kind for name, kind in COLUMNS.items() if name not in ("ym", "dt", "vr")} | {
+    "y": "INT",
+    "lc": "STRING",
+}
 
 INDEXES: list[tuple[str, str, dict[str, object]]] = [
     *(("bloom", name, {}) for name in ("y", "l", "d5", "d18", "d20", "d38", "od", "ot", "on", "bin", "few")),
