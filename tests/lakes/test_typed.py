@@ -1,26 +1,42 @@
 """Columns of many types in Delta and Iceberg: NaN, -0.0, old days, clocks, padding, collations, wide literals."""
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
 
+from fuse_index import spark as fuse_spark
+from fuse_index.indexes.registry import Host
 from tests.effort import effort
-from tests.lakes.tables import SMALL_ROW_GROUPS, use_index
-from tests.spark.foreign import typed
+from tests.lakes.tables import SMALL_ROW_GROUPS, place_of, use_index
+from tests.spark.foreign import more_types, typed
 from tests.spark.foreign.ways import Ways, same_on_typed_conditions
 
 
 def create(spark: SparkSession, home: Path, format_: str, properties: dict[str, str]) -> str:
     """A table of the rows of ``typed``; its name in queries."""
     columns = typed.COLUMNS if format_ == "delta" else typed.WITHOUT_ODD_TYPES
-    listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+    return filled(spark, home, format_, columns, properties, typed.rows_sql)
+
+
+def filled(
+    spark: SparkSession,
+    home: Path,
+    format_: str,
+    columns: Mapping[str, str],
+    properties: Mapping[str, str],
+    rows_sql: Callable[[int, int], str],
+) -> str:
+    """A table of some files, with rows by their ids; its name in queries."""
+    listed = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
     told = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
     name = f"delta.`{home}/delta-{uuid4().hex[:8]}`" if format_ == "delta" else f"ice.db.t{uuid4().hex[:8]}"
     spark.sql(f"CREATE TABLE {name} ({listed}) USING {format_} TBLPROPERTIES ({told})")
     for number in range(typed.FILES):
-        spark.sql(f"INSERT INTO {name} {typed.rows_sql(number * typed.ROWS, (number + 1) * typed.ROWS)}")
+        spark.sql(f"INSERT INTO {name} {rows_sql(number * typed.ROWS, (number + 1) * typed.ROWS)}")
     return name
 
 
@@ -42,3 +58,17 @@ def test_conditions_on_columns_of_many_types(ways: Ways, spark: SparkSession, ho
         sum(use.left_out for use in told) > effort(20) // 10
     )  # of the files that their own statistics did not leave out
     assert not any(use.unknown or use.problem for use in told)
+
+
+def test_conditions_on_columns_of_further_types(ways: Ways, spark: SparkSession, home: Path) -> None:
+    columns = more_types.OF_ICEBERG
+    name = filled(spark, home, "iceberg", columns, SMALL_ROW_GROUPS, partial(more_types.rows_sql, columns=columns))
+    try:
+        more_types.use_kinds(spark, place_of(home, name), home / f"index-{uuid4().hex[:8]}", "iceberg", columns)
+
+        told = same_on_typed_conditions(ways, name, 8, effort(40), more_types.condition)
+
+        assert sum(use.left_out for use in told) > effort(40) // 3
+        assert not any(use.unknown or use.problem for use in told)
+    finally:
+        fuse_spark.install(spark, Host.discover())

@@ -5,6 +5,7 @@ In: a snapshot, and what a join compares with its other side's keys. Knows no ke
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -18,7 +19,7 @@ from fuse_index.expressions.normalize import normalize
 from fuse_index.expressions.traversal import leaf_terms, predicate_leaves
 from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Column, Compare, Literal, Predicate, Term
-from fuse_index.pruning.calls.budget import CallBudget
+from fuse_index.pruning.calls.budget import CallBudget, budget_of
 from fuse_index.pruning.calls.switches import Switches
 from fuse_index.pruning.compile import IndexSet
 from fuse_storage import StoredTable
@@ -28,32 +29,35 @@ MAX_OVERLAP = 0.5
 little out for one key, and nothing for several."""
 MAX_SEGMENTS = 8
 """Bounds are compared within so many segments, some thousand blocks, that stand for all."""
-_SECONDS = 2.0
-"""What the indexes may take to say whether they understand a comparison."""
 
 
-def may_prune_by_keys(table: StoredTable, term: Term, engine: Engine) -> bool:
-    """Whether statistics, or an index, may leave out zones by ``term IN (keys)``.
+def may_prune_by_keys(table: StoredTable, terms: Sequence[Term | None], engine: Engine) -> list[bool]:
+    """Whether statistics, or an index, may leave out zones by ``term IN (keys)``, for each term; None never does.
 
     An index may if it understands ``term = value``. Statistics may if the zones differ in their bounds: a column that
-    is in no order has nearly all its values in each zone.
+    is in no order has nearly all its values in each zone. Indexes have as long to say so as they have to vote.
     """
+    budget = budget_of(table.store.url, table.snapshot.properties)
+    return [term is not None and _may_prune(table, term, engine, budget) for term in terms]
+
+
+def _may_prune(table: StoredTable, term: Term, engine: Engine, budget: CallBudget) -> bool:
     value = _any_value(term.type)
     if value is None:
         return False
     comparison = normalize(Compare("=", term, value), engine.context)
-    if _is_indexed(table, comparison, engine):
+    if _is_indexed(table, comparison, engine, budget):
         return True
     columns = [each for leaf in predicate_leaves(comparison) for each in leaf_terms(leaf) if isinstance(each, Column)]
     return any(_overlap(table, column) <= MAX_OVERLAP for column in columns)
 
 
-def _is_indexed(table: StoredTable, comparison: Predicate, engine: Engine) -> bool:
+def _is_indexed(table: StoredTable, comparison: Predicate, engine: Engine, budget: CallBudget) -> bool:
     switches = Switches.of(table.snapshot.properties)
     definitions = switches.definitions(table.snapshot, engine)
     if not definitions:
         return False
-    probes = IndexSet(engine, definitions, CallBudget(_SECONDS, table.store.url), switches).compile(comparison)
+    probes = IndexSet(engine, definitions, budget, switches).compile(comparison)
     return any(probe.definition is not None for leaf in probes.by_leaf.values() for probe in leaf.probes)
 
 

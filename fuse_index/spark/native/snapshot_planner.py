@@ -148,7 +148,7 @@ class SnapshotPlanner:
     def may_prune_by_keys(self, request: questions.JoinKeys) -> list[bool]:
         table, _, engine = self.decode(request)
         terms = [_term_or_none(tree, table, engine.context) for tree in request.keys]
-        return [term is not None and may_prune_by_keys(table, term, engine) for term in terms]
+        return may_prune_by_keys(table, terms, engine)
 
     def _plan(self, request: questions.ScanQuestion) -> tuple[ScanPlan[BlockFrame], Engine]:
         """What the filters have to read, and the first rows alone where no more are wanted."""

@@ -1,12 +1,15 @@
 """Columns of many types of Parquet files: NaN, -0.0, old days, clocks, padding, collations, wide literals."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from fuse_index import spark as fuse_spark
+from fuse_index.indexes.registry import Host
 from tests.effort import effort
-from tests.spark.foreign import typed
+from tests.spark.foreign import more_types, typed
 from tests.spark.foreign.sources import use_index
 from tests.spark.foreign.ways import Ways, conf, same_on_typed_conditions
 
@@ -39,3 +42,27 @@ def test_conditions_on_columns_of_many_types(ways: Ways, spark: SparkSession, tm
         assert not any(use.unknown or use.problem for use in told)
     finally:
         spark.sql("DROP TABLE typed")
+
+
+@pytest.fixture
+def wide(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    columns = ", ".join(f"`{name}` {kind}" for name, kind in more_types.COLUMNS.items())
+    spark.sql(f"CREATE TABLE wide ({columns}) USING parquet LOCATION '{tmp_path}/lake'")
+    try:
+        with conf(spark, spark_sql_session_timeZone="America/New_York"):
+            for number in range(more_types.FILES):
+                first = number * more_types.ROWS
+                rows = more_types.rows_sql(first, first + more_types.ROWS, more_types.COLUMNS)
+                spark.sql(f"INSERT INTO wide {rows}")
+        more_types.use_kinds(spark, tmp_path / "lake", tmp_path / "index", "parquet", more_types.COLUMNS)
+        yield "wide"
+    finally:
+        fuse_spark.install(spark, Host.discover())
+        spark.sql("DROP TABLE wide")
+
+
+def test_conditions_on_columns_of_further_types(ways: Ways, wide: str) -> None:
+    told = same_on_typed_conditions(ways, wide, 7, effort(40), more_types.condition)
+
+    assert sum(use.left_out for use in told) > effort(40) // 3
+    assert not any(use.unknown or use.problem for use in told)

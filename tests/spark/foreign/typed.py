@@ -125,19 +125,14 @@ def _leaf(chosen: random.Random, names: Mapping[str, str]) -> str:
 
 def condition(chosen: random.Random, names: Mapping[str, str] | None = None) -> str:
     """A condition on the columns, by the names that they have by now."""
-    text = _leaf(chosen, names or {})
+    return combined(chosen, lambda: _leaf(chosen, names or {}))
+
+
+def combined(chosen: random.Random, leaf: Callable[[], str]) -> str:
+    """Some leaves under AND, OR and NOT."""
+    text = leaf()
     for _ in range(chosen.choice([0, 0, 1, 1, 2, 3])):
-        text = f"({text}) {chosen.choice(['AND', 'OR'])} ({_leaf(chosen, names or {})})"
+        text = f"({text}) {chosen.choice(['AND', 'OR'])} ({leaf()})"
         if chosen.random() < 0.2:
             text = f"NOT ({text})"
     return text
-
-
-def conditions(chosen: random.Random, count: int, understood: Callable[[str], bool]) -> list[str]:
-    """As many that Spark understands of these columns: by their types some are not."""
-    found: list[str] = []
-    while len(found) < count:
-        text = condition(chosen)
-        if understood(text):
-            found.append(text)
-    return found

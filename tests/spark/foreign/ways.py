@@ -118,9 +118,11 @@ def same_on_random_conditions(ways: Ways, source: str, seed: int, count: int) ->
     return same_on_conditions(ways, source, [condition(chosen) for _ in range(count)])
 
 
-def same_on_typed_conditions(ways: Ways, source: str, seed: int, count: int) -> list[Use]:
+def same_on_typed_conditions(
+    ways: Ways, source: str, seed: int, count: int, drawn: Callable[[random.Random], str] = typed.condition
+) -> list[Use]:
     """As ``same_on_conditions``, on conditions on columns of many types, by several clocks."""
-    some, told = typed_conditions(ways.spark, source, seed, count), []
+    some, told = typed_conditions(ways.spark, source, seed, count, drawn), []
     for number, zone in enumerate(("UTC", "Europe/Berlin", "America/New_York")):
         with conf(ways.spark, spark_sql_session_timeZone=zone, spark_sql_ansi_enabled=str(number < 2).lower()):
             for start in range(number * 20, len(some), 60):
@@ -128,25 +130,34 @@ def same_on_typed_conditions(ways: Ways, source: str, seed: int, count: int) -> 
     return told
 
 
-def typed_conditions(spark: SparkSession, source: str, seed: int, count: int) -> list[str]:
-    def understood(text: str) -> bool:
+def typed_conditions(
+    spark: SparkSession, source: str, seed: int, count: int, drawn: Callable[[random.Random], str] = typed.condition
+) -> list[str]:
+    """As many that Spark understands of these columns: by their types some are not."""
+    chosen, found = random.Random(seed), list[str]()
+    while len(found) < count:
+        text = drawn(chosen)
         try:
-            return bool(spark.sql(f"SELECT 1 one FROM {source} WHERE {text}").columns)
+            spark.sql(f"SELECT 1 one FROM {source} WHERE {text}").columns  # noqa: B018
+            found.append(text)
         except PySparkException:
-            return False
+            continue
+    return found
 
-    return typed.conditions(random.Random(seed), count, understood)
 
+def same_on_conditions(ways: Ways, source: str, conditions: list[str], share: float = 0.5) -> list[Use]:
+    """Ask for the ids that conditions are true on: without votes in one scan, and with votes each in its own.
 
-def same_on_conditions(ways: Ways, source: str, conditions: list[str]) -> list[Use]:
-    """Ask for the ids that conditions are true on: without votes in one scan, and with votes each in its own."""
+    ``share``: of the conditions, which more are asked: Spark leaves out scans that it finds empty, and reads equal ones
+    once.
+    """
     wanted = ", ".join(f"IF({each}, {k}, NULL)" for k, each in enumerate(conditions))
     pairs = f"SELECT k, id FROM (SELECT id, explode(array({wanted})) k FROM {source}) WHERE k IS NOT NULL"
     queries = [f"SELECT {k} k, id FROM {source} WHERE {each}" for k, each in enumerate(conditions)]
     came, told = ways.with_votes(" UNION ALL ".join(queries))
     assert came == ways.without(pairs), conditions
     assert not isinstance(came, str), (came, conditions)
-    assert len(told) > len(conditions) // 2  # Spark leaves out scans that it finds empty, and reads equal ones once
+    assert len(told) > int(len(conditions) * share)
     return told
 
 

@@ -1,5 +1,6 @@
 """Whether keys of a join could leave anything out is known before there are any."""
 
+import time
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -11,8 +12,13 @@ import pytest
 
 import fuse_index as fuse
 from fuse_index.indexes.engine import Engine
+from fuse_index.indexes.registry import Host
+from fuse_index.plugin import Ballot, IndexKind, Probe, Sidecar
 from fuse_index.predicate import Cast, Column, JsonPath, Literal, Term
+from fuse_index.pruning.calls import budget
+from fuse_index.pruning.calls.budget import TimeoutMemory
 from fuse_index.spark.native.join_keys import may_prune_by_keys
+from fuse_plugins import min_max
 
 BLOCKS, ROWS = 6, 200
 RISING = np.arange(BLOCKS * ROWS)
@@ -27,7 +33,9 @@ def judge(folder: Path, values: Any, term: Term | None = None, *indexes: tuple[s
     table.append(rows)
     for kind, options in indexes:
         table.create_index(kind, kind, ["v"], **options)
-    return may_prune_by_keys(table.stored, term or Column(("v",), rows.schema.field("v").type), Engine(table.host))
+    term = term or Column(("v",), rows.schema.field("v").type)
+    (judged,) = may_prune_by_keys(table.stored, [term], Engine(table.host))
+    return judged
 
 
 ORDERED = {
@@ -91,3 +99,40 @@ def test_one_zone_is_read_or_not_whatever_the_key(tmp_path: Path) -> None:
 
 def test_an_empty_table_has_nothing_to_leave_out(tmp_path: Path) -> None:
     assert not judge(tmp_path, pa.array([], pa.int64()))
+
+
+class Slow(IndexKind):
+    """Takes a while to say that it understands a comparison, and counts how often it is asked."""
+
+    name = "slow"
+    asked = 0
+
+    def build(self, rows, zones, options):
+        return Sidecar(None, b"one")
+
+    def compile(self, what, inputs, options, context):
+        type(self).asked += 1
+        time.sleep(0.3)
+        return Probe(what, cost=1.0)
+
+    def probe(self, probe, batch):
+        return Ballot.unknown(len(batch))
+
+
+@pytest.mark.parametrize(("seconds", "may"), [(0.05, False), (60, True)])
+def test_indexes_have_as_long_as_the_table_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, may: bool
+) -> None:
+    monkeypatch.setattr(budget, "TIMEOUTS", TimeoutMemory())
+    monkeypatch.setattr(Slow, "asked", 0)
+    host = Host([min_max, Slow])
+    properties = {"block_rows": ROWS, "index_seconds": seconds}
+    rows = pa.table({"v": UNORDERED["integers"], "w": UNORDERED["integers"]})
+    table = fuse.create_table(str(tmp_path / "t"), rows.schema, properties=properties, host=host)
+    table.append(rows)
+    table.create_index("slow", "slow", ["v"])
+    table.create_index("slower", "slow", ["w"])
+    terms = [Column(("v",), pa.int64()), None, Column(("w",), pa.int64())]
+
+    assert may_prune_by_keys(table.stored, terms, Engine(host)) == [may, False, may]
+    assert Slow.asked == 2 if may else Slow.asked < 2  # one budget for all keys of a join

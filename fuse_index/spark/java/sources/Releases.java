@@ -17,7 +17,7 @@ public class Releases {
   private static final String[][] TESTED = {
       {"parquet", "4.0.1", "4.1.4", "4.3.0"},
       {"delta", "4.3.1", "4.4.0"},
-      {"iceberg", "1.11.0"},
+      {"iceberg", "1.11.0", "1.12.0"},
   };
 
   /** The release of a connector by its format, Spark's own for Parquet; null where there is none, or it does not say. */
