@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import fuse_index as fuse
@@ -49,6 +49,7 @@ def trees_of(values: pa.StructArray) -> list[Any]:
     return [... if row is None else decode(row["value"], row["metadata"]) for row in values.to_pylist()]
 
 
+@example([{"😀": 1, "\uffee": [2], "a": {}}], {"\uffee": [pa.int64()], "a": None, "😀": pa.int64()})
 @given(st.lists(TREES | st.just(...), max_size=6), WAYS)
 def test_what_is_shredded_is_put_together(trees: list[Any], way: Any) -> None:
     whole = put_together(shredded(trees, way))
@@ -68,7 +69,7 @@ MIXED = [
     {},
     "text",
 ]
-WAY = {"a": pa.int64(), "b": pa.string(), "c": {"d": pa.float64(), "e.f": [pa.int64()], "g": None}}
+WAY = {"c": {"e.f": [pa.int64()], "d": pa.float64(), "g": None}, "b": pa.string(), "a": pa.int64()}
 TEXTS = [
     '{"a":1,"b":"x","c":{"d":1.5,"e.f":[1,"z",null,{}]}}',
     '{"a":"text","z":{"a":7}}',
@@ -165,3 +166,25 @@ def test_names_that_a_metadata_lacks_are_added() -> None:
     row = {"metadata": b"\x01\0\0", "typed_value": {"a": {"typed_value": 7}}}
     parts = [pa.field("metadata", pa.binary()), pa.field("typed_value", kind)]
     assert trees_of(put_together(pa.array([row, None], pa.struct(parts)))) == [{"a": 7}, ...]
+
+
+@pytest.mark.parametrize("way", [{"a": pa.int64()}, {"a": pa.int64(), "c": [pa.int64()]}], ids=["flat", "with lists"])
+def test_pages_of_shredded_variants_are_read_alone(way: Any, tmp_path: Path) -> None:
+    """A lookup in a row group of many pages reads those that hold the row, as far as columns have such pages."""
+    count = 21_000
+    trees = [{"a": number, "b": f"b{number}", "c": [number, "x"]} for number in range(count)]
+    rows = pa.table({"id": pa.array(range(count), pa.int64()), "v": shredded(trees, way)})
+    log = Log(tmp_path / "lake", {"id": "long", "v": "variant"})
+    options = {"write_page_index": True, "data_page_size": 8 << 10, "write_batch_size": 500, "use_dictionary": False}
+    pq.write_table(rows, log.place / "rows.parquet", **options)
+    log.add_file("rows.parquet")
+    table = fuse.attach(log.place, tmp_path / "table", "delta")
+    assert len(table.stored.blocks().zone_rows) > 1
+    table.create_index("by_id", "bloom", ["id"])
+    table.create_index("by_path", "json_path", ["v"], paths="$.a;$.b")
+    for wanted in (9_999, 20_999):
+        text = f'{{"a":{wanted},"b":"b{wanted}","c":[{wanted},"x"]}}'
+        for where in (f"id = {wanted}", f"variant_get(v, '$.a', 'bigint') = {wanted}", f"v:b::string = 'b{wanted}'"):
+            assert table.to_arrow(where).to_pylist() == [{"id": wanted, "v": text}], where
+            assert table.explain(where).zones.kept == 1
+    assert table.to_arrow("id >= 20990").column("id").to_pylist() == list(range(20_990, count))
