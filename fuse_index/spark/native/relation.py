@@ -131,6 +131,11 @@ def reads_shredded_variants(spark: SparkSession) -> bool:
         return False
 
 
+def knows_logical_variants(spark: SparkSession) -> bool:
+    """Whether Spark's Parquet reader knows the logical type VARIANT, as it does from 4.1 on; before, it fails on it."""
+    return tuple(map(int, spark.version.split(".")[:2])) >= (4, 1)
+
+
 def unsupported_reason(schema: Schema, older_schemas: Sequence[Schema] = ()) -> str | None:
     """Why Spark's reader cannot read such a table, if it cannot. ``older_schemas``: as in ``NativeScan``."""
     for field in schema.fields:
