@@ -186,6 +186,7 @@ if TYPE_CHECKING:
         read_file_schema,
     )
     from fuse_storage.parquet.foreign.footer import OpenedFile
+    from fuse_storage.parquet.foreign.variants import WITHOUT_SHREDDING_HINT, told_variants
     from fuse_storage.parquet.pages import RowMask
     from fuse_storage.parquet.untrusted import read_untrusted_parquet
     from fuse_storage.partitions.check import staged_partitions
@@ -197,6 +198,21 @@ if TYPE_CHECKING:
     from fuse_storage.schema.schema import Field, Schema
     from fuse_storage.schema.types import SPARK_TYPES_BY_NAME, decode_constant, encode_default
     from fuse_storage.schema.variant import VARIANT, VARIANT_STORAGE, is_variant, to_variants
+    from fuse_storage.schema.variant_bytes import (
+        VARIANT_OBJECT,
+        MalformedVariant,
+        array_bytes,
+        array_places,
+        binary_bytes,
+        byte_slice,
+        little_endian,
+        metadata_of_names,
+        name_order,
+        names_of_metadata,
+        object_bytes,
+        object_parts,
+        text_bytes,
+    )
     from fuse_storage.source_options import set_source_options
     from fuse_storage.statistics import ColumnStatistics, chunked_to_array, column_values, compute_statistics
     from fuse_storage.store.abilities import list_keys_after, list_strays

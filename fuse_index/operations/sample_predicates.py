@@ -21,7 +21,7 @@ import pyarrow.types as is_
 from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.errors import NotReproducible
 from fuse_index.expressions.function import Function
-from fuse_index.expressions.variant.decode import MalformedVariant, decode
+from fuse_index.expressions.variant.decode import decode
 from fuse_index.expressions.variant.get import cast_scalar
 from fuse_index.indexes.interface import Input
 from fuse_index.predicate import (
@@ -40,7 +40,7 @@ from fuse_index.predicate import (
     StartsWith,
     Term,
 )
-from fuse_storage import is_variant
+from fuse_storage import MalformedVariant, is_variant
 
 _VALUES_PER_INPUT = 5
 """Values of each input that leaves are made of; as many beside them, and lists of all."""

@@ -11,6 +11,8 @@ import pyarrow as pa
 from fuse_index.sources.source import ChosenColumns, SourceState
 from fuse_storage import (
     UNKNOWABLE,
+    VARIANT,
+    WITHOUT_SHREDDING_HINT,
     FileColumns,
     OpenedFile,
     SchemaError,
@@ -24,14 +26,10 @@ from fuse_storage import (
     merge_file_schemas,
     plain_source_columns,
     read_file_schema,
+    told_variants,
 )
 
 OpenedFiles = Sequence[tuple[SourceFile, OpenedFile]]
-
-_SHREDDED = (
-    "is a VARIANT that files have shredded, which no reader here puts together: have the source write it plain "
-    "(in Spark spark.sql.variant.writeShredding.enabled=false), and its files anew"
-)
 
 
 def columns_of_files(
@@ -45,10 +43,11 @@ def columns_of_files(
     about = None if before is None else SourceVersion.of(before)
     nulls = dict.fromkeys(() if about is None else about.untyped)
     found = {} if before is None else {"the table": _without(_kept_columns(before, state), nulls)}
+    structs = {each.name for each in found.get("the table", ()) if not is_variant(each.type)}
     known = set(found["the table"].names) if found else set[str]()
     refused = {} if about is None else dict(about.left_out)
     for file, each in files:
-        columns = _chosen(_file_columns(each), choice)
+        columns = _chosen(_file_columns(each, structs), choice)
         found[file.location] = _without_partitions(columns.schema, state)
         refused |= {name: reason for name, reason in columns.refused.items() if name not in state.partitions.names}
         nulls |= dict.fromkeys(sorted(columns.nulls.difference(state.partitions.names)))
@@ -63,32 +62,32 @@ def columns_of_files(
     return ChosenColumns(plain_source_columns(fields), refused, untyped)
 
 
-def without_shredded(found: ChosenColumns, files: OpenedFiles, before: Snapshot | None = None) -> ChosenColumns:
-    """The columns without each VARIANT that one of the files has shredded, or a file had when another table was made.
+def without_unreadable(found: ChosenColumns, files: OpenedFiles, before: Snapshot | None = None) -> ChosenColumns:
+    """The columns without each VARIANT that one of the files holds as nobody reads it, or that was left out for that.
 
-    A column that the table has stays, so that a file which has it shredded is an error.
+    A column that the table has stays, so that a file which has it so is an error.
     """
     known = set() if before is None else {each.physical_name for each in before.schema.fields}
     told = {} if before is None or before.source is None else SourceVersion.of(before).left_out
-    refused = dict[str, str]()
-    for each in found.columns:
-        if is_variant(each.type) and each.physical_name not in known:
-            if told.get(each.name, "").endswith(_SHREDDED):
-                refused[each.name] = told[each.name]
-                continue
-            begin = f"{each.physical_name}.typed_value"
-            where = next((one.where for _, one in files if any(p.startswith(begin) for p in one.footer().paths)), None)
-            if where is not None:
-                refused[each.name] = f"{where}: column {each.name!r} {_SHREDDED}"
+    new = [each for each in found.columns if is_variant(each.type) and each.physical_name not in known]
+    refused = {each.name: told[each.name] for each in new if told.get(each.name, "").endswith(WITHOUT_SHREDDING_HINT)}
+    if new := [each for each in new if each.name not in refused]:
+        names = {each.physical_name: each.name for each in new}
+        for _, file in files:
+            footer = file.footer()
+            columns = file_columns(read_file_schema(footer), footer, file.where, variants=names)
+            refused |= {names[name]: reason for name, reason in columns.refused.items() if name in names}
     if not refused:
         return found
     kept = tuple(each for each in found.columns if each.name not in refused)
     return replace(found, columns=kept, left_out={**found.left_out, **refused})
 
 
-def _file_columns(opened: OpenedFile) -> FileColumns:
+def _file_columns(opened: OpenedFile, others: Container[str]) -> FileColumns:
+    """The columns of a file. ``others``: names of columns that are no VARIANT, though the file may say they are."""
     footer = opened.footer()
-    found = file_columns(read_file_schema(footer), footer, opened.where)
+    variants = {name for name in told_variants(footer, opened.parsed.spark_schema) if name not in others}
+    found = file_columns(read_file_schema(footer), footer, opened.where, variants=variants)
     finer = {name for name in found.converted if opened.has_finer_times(name)}
     reason = "has times finer than microseconds, which would be lost: write it in microseconds at the source"
     refused = {**found.refused} | {name: f"{opened.where}: column {name!r} {reason}" for name in finer}
@@ -164,7 +163,11 @@ def _without_partitions(schema: pa.Schema, state: SourceState) -> pa.Schema:
 
 
 def _kept_columns(before: Snapshot, state: SourceState) -> pa.Schema:
-    return _without_partitions(pa.schema([_plain(each) for each in before.schema.parquet_schema]), state)
+    columns = [
+        pa.field(each.physical_name, VARIANT) if is_variant(each.type) else _plain(each.parquet_field)
+        for each in before.schema.fields
+    ]
+    return _without_partitions(pa.schema(columns), state)
 
 
 def _plain(field: pa.Field) -> pa.Field:

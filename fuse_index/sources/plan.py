@@ -14,7 +14,7 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.sources.compare import as_opened, compare_files
 from fuse_index.sources.deletes.deleted_rows import DeletedRows
 from fuse_index.sources.deletes.key_holders import find_holders
-from fuse_index.sources.file_columns import OpenedFiles, columns_of_files, votable_columns_of_files, without_shredded
+from fuse_index.sources.file_columns import OpenedFiles, columns_of_files, votable_columns_of_files, without_unreadable
 from fuse_index.sources.source import ChosenColumns, Source, SourceState
 from fuse_storage import (
     VOTES_PROPERTIES,
@@ -101,7 +101,7 @@ def plan_sync(
 def _keeps_columns(snapshot: Snapshot, state: SourceState) -> bool:
     if state.columns is None:
         return False
-    found = without_shredded(state.columns, (), snapshot)
+    found = without_unreadable(state.columns, (), snapshot)
     chosen = choose_columns(snapshot, found, SourceVersion.of(snapshot).choice)
     return ColumnMatch.of(snapshot, chosen.columns).fields == snapshot.schema.fields
 
@@ -144,7 +144,7 @@ def columns_of_state(
 ) -> ChosenColumns:
     """The columns of a state; where only files say it, those of the table's kept files and of these."""
     if state.columns is not None:
-        return choose_columns(before, without_shredded(state.columns, opened, before), choice)
+        return choose_columns(before, without_unreadable(state.columns, opened, before), choice)
     if votes_only:
         return votable_columns_of_files(before, state, opened)
     return choose_columns(before, columns_of_files(before, state, opened, choice), choice)

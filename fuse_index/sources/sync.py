@@ -148,6 +148,7 @@ def _commit_staged(
         deletes=None if plan.state.deletes is None else plan.state.deletes.followed,
         left_out={} if head.snapshot.votes_only else plan.chosen.left_out,
         converted=tuple(sorted(staged.converted.union(kept.converted))),
+        shredded=tuple(sorted(staged.shredded.union(kept.shredded))),
         untyped=plan.chosen.untyped,
     )
     transaction = head.transaction(builders).stage(SetSource(version, fields))

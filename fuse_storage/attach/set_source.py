@@ -44,7 +44,8 @@ class SourceVersion:
 
     ``deletes``: up to where deletes were followed that may be of any file, as the source says it. ``left_out``: why a
     column of the source is none of the table, by its name. ``converted``: names of columns that some files hold in a
-    form which readers here convert, and Spark's does not read. ``untyped``: names of columns of which no file says the
+    form which readers here convert, and Spark's does not read; ``shredded``: of VARIANTs that some files hold in parts.
+    ``untyped``: names of columns of which no file says the
     type, since all of them hold NULL.
     """
 
@@ -58,6 +59,7 @@ class SourceVersion:
     converted: tuple[str, ...] = ()
     untyped: tuple[str, ...] = ()
     choice: SourceChoice = SourceChoice()
+    shredded: tuple[str, ...] = ()
 
     def to_property(self) -> dict[str, Any]:
         """The state of a source as a snapshot's property has it."""
@@ -67,6 +69,7 @@ class SourceVersion:
             "deletes": self.deletes,
             "left_out": dict(self.left_out),
             "converted": list(self.converted),
+            "shredded": list(self.shredded),
             "untyped": list(self.untyped),
             "choice": {name: value for name, value in asdict(self.choice).items() if value not in (None, False)},
         }
@@ -91,6 +94,7 @@ class SourceVersion:
             tuple(found.get("converted") or ()),
             tuple(found.get("untyped") or ()),
             SourceChoice(columns, bool(chosen.get("widen"))),
+            tuple(found.get("shredded") or ()),
         )
 
 

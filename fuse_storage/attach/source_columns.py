@@ -14,8 +14,9 @@ from fuse_storage.errors import SchemaError
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema import types
 from fuse_storage.schema.names import check_names
-from fuse_storage.schema.nested import nested_type_like
+from fuse_storage.schema.nested import child_fields, nested_type_like
 from fuse_storage.schema.schema import Field, Schema
+from fuse_storage.schema.variant import is_variant
 
 _MAX_COLUMN_ID = (1 << 31) - 1
 
@@ -48,8 +49,8 @@ def plain_source_columns(schema: Iterable[pa.Field]) -> tuple[SourceColumn, ...]
 def _parts(kind: pa.DataType) -> list[pa.Field]:
     if is_.is_map(kind):
         return [kind.key_field.with_name("key"), kind.item_field.with_name("value")]
-    if is_.is_struct(kind):
-        return list(kind)
+    if is_.is_struct(kind) or is_variant(kind):
+        return child_fields(kind)
     return [kind.value_field.with_name("element")] if types.is_list_type(kind) else []
 
 
@@ -143,8 +144,8 @@ def _ids_of(columns: Sequence[SourceColumn]) -> Iterator[int]:
 
 
 def _kind(kind: pa.DataType) -> str:
-    """The nested type's name; '' for any scalar, since scalars may widen into each other."""
-    return types.storage_type_name(kind) if is_.is_nested(kind) else ""
+    """The nested type's name, or VARIANT's; '' for any scalar, since scalars may widen into each other."""
+    return types.storage_type_name(kind) if is_.is_nested(kind) or is_variant(kind) else ""
 
 
 def mark_narrower(fields: Sequence[Field], ids: Container[int]) -> tuple[Field, ...]:

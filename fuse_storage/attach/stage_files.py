@@ -48,6 +48,7 @@ from fuse_storage.parquet.foreign.footer import OpenedFile, name_in_footer, phys
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Schema
+from fuse_storage.schema.variant import is_variant
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.store import Store
 
@@ -59,7 +60,8 @@ class StagedFiles:
     """Segments over files, the names in these that are not read, and the ids of columns that some have narrower.
 
     A name is not read that no column has, or where a path gives the column's value. ``unknown``: how many files were
-    left out since nobody can know them. ``converted``: names of columns that only readers here read in some file.
+    left out since nobody can know them. ``converted``: names of columns that only readers here read in some file;
+    ``shredded``: of VARIANTs that some file holds in parts.
     """
 
     segments: tuple[StagedSegment, ...]
@@ -67,6 +69,7 @@ class StagedFiles:
     narrower: frozenset[int]
     unknown: int = 0
     converted: frozenset[str] = frozenset()
+    shredded: frozenset[str] = frozenset()
 
 
 def reads_as_logged(found: pa.DataType, logged: pa.DataType) -> bool:
@@ -100,7 +103,8 @@ def stage_source_files(
     Raises SchemaError or Unsupported, naming the file, unless the table is for votes only.
     """
     started, staged, unread, narrower, unknown = utc_now(), [], set[str](), set[int](), 0
-    converted, make = set[str](), _BlockUnit.knowable if rules.votes_only else _BlockUnit.of
+    converted, shredded = set[str](), set[str]()
+    make = _BlockUnit.knowable if rules.votes_only else _BlockUnit.of
     found = (make(schema, rules, *pair) for pair in opened if not pair[0].deleted_rows(pair[1].parsed.row_count).all())
     while batch := list(islice(found, MAX_BLOCKS_PER_SEGMENT)):
         units = [unit for unit in batch if unit is not None]
@@ -111,6 +115,7 @@ def stage_source_files(
         unread |= {name for unit in units for name in unit.unread}
         narrower |= {column_id for unit in units for column_id in unit.narrower}
         converted |= {name for unit in units for name in unit.converted}
+        shredded |= {name for unit in units for name in unit.shredded}
         segment_id = new_id()
         blocks = _block_rows(units, schema)
         segment = create_file(store, segment_path(segment_id), metadata_table.encode_metadata(blocks))
@@ -121,7 +126,9 @@ def stage_source_files(
         row = segment_row(segment_id, segment, zones, blocks, schema)
         row_count = sum(unit.row_count for unit in units)
         staged.append(StagedSegment(segment_id, schema.id, row_count, len(units), started, encode_list_row(row)))
-    return StagedFiles(tuple(staged), frozenset(unread), frozenset(narrower), unknown, frozenset(converted))
+    return StagedFiles(
+        tuple(staged), frozenset(unread), frozenset(narrower), unknown, frozenset(converted), frozenset(shredded)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +146,7 @@ class _BlockUnit:
     narrower: frozenset[int]
     deleted: RowMask
     converted: frozenset[str]
+    shredded: frozenset[str]
 
     @property
     def row_count(self) -> int:
@@ -158,7 +166,9 @@ class _BlockUnit:
         footer = opened.footer(physical_names(schema) if by_id else None)
         found = read_file_schema(footer)
         keys = {each.id if by_id else each.physical_name: each for each in schema.fields}
-        columns = _readable(file_columns(found, footer, opened.where, rules.votes_only), schema, opened.where)
+        variants = {each.physical_name for each in schema.fields if is_variant(each.type)}
+        columns = file_columns(found, footer, opened.where, rules.votes_only, variants)
+        columns = _readable(columns, schema, opened.where)
         by_name = {each.physical_name: each.id for each in schema.fields}
         constants: dict[int, Any] = {by_name[name]: None for name in columns.nulls if name in by_name}
         constants |= {keys[key].id: value for key, value in file.constants.items() if key in keys}
@@ -198,7 +208,8 @@ class _BlockUnit:
         doubles = {each.physical_name for each in schema.fields if is_.is_float64(each.type)}
         converted = columns.converted | {each.name for each in read if is_.is_int64(each.type) and each.name in doubles}
         converted &= by_name.keys() - hidden
-        return _BlockUnit(row, groups, divided, frozenset(unread), frozenset(narrower), deleted, frozenset(converted))
+        named = (frozenset(unread), frozenset(narrower), deleted, frozenset(converted), columns.shredded - hidden)
+        return _BlockUnit(row, groups, divided, *named)
 
 
 def _write_vectors(store: Store, units: Sequence[_BlockUnit]) -> None:

@@ -1,5 +1,6 @@
 """Tables that Delta's and Iceberg's connectors write, attached: rows are what the connector reads, sync by sync."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from tests.lakes.tables import create_delta, create_iceberg, place_of
 from tests.spark.foreign.sources import a_of
+from tests.spark.foreign.ways import conf
 
 
 def attached(home: Path, name: str) -> fuse.Table:
@@ -120,19 +122,6 @@ def test_rows_that_delta_deletes_where_they_are(spark: SparkSession, home: Path,
     assert_same(spark, name, table, *CONDITIONS)
 
 
-@pytest.mark.filterwarnings("ignore::fuse_index.LeftOutWarning")
-def test_a_variant_of_iceberg_is_left_out(spark: SparkSession, home: Path) -> None:
-    name = "ice.db.variants"
-    spark.sql(
-        f"CREATE TABLE {name} (id BIGINT, a STRING, v VARIANT) USING iceberg TBLPROPERTIES ('format-version' = '3')"
-    )
-    spark.sql(f"""INSERT INTO {name} SELECT id, concat('a', id), parse_json('{{"x": 1}}') FROM range(100)""")
-    table = attached(home, name)
-
-    assert table.to_arrow("a = 'a77'").to_pylist() == [{"id": 77, "a": "a77"}]
-    assert list(table.inspect.left_out()) == ["v"]
-
-
 ON_VARIANTS = [
     "try_variant_get(v, '$.t', 'string') = 'x3'",
     "variant_get(v, '$.n', 'int') IN (5000, 12)",
@@ -140,6 +129,19 @@ ON_VARIANTS = [
     "try_variant_get(v, '$', 'date') = DATE'2024-01-02'",
     "v IS NULL",
 ]
+
+
+JSON_OF_ID = """concat('{"n": ', id, ', "t": "x', id % 7, '", "d": ', id / 4, '}')"""
+VARIANT_OF_ID = (
+    f"CASE id % 10 WHEN 0 THEN NULL WHEN 1 THEN CAST(DATE'2024-01-02' AS VARIANT) ELSE parse_json({JSON_OF_ID}) END"
+)
+
+
+@pytest.fixture
+def reads_shredded(spark: SparkSession) -> Iterator[None]:
+    """Spark's reader puts together what connectors shred."""
+    with conf(spark, **{"spark.sql.variant.allowReadingShredded": "true"}):
+        yield
 
 
 @pytest.mark.parametrize("mapping", ["none", pytest.param("name", marks=pytest.mark.thorough), "id"])
@@ -151,9 +153,7 @@ def test_a_variant_of_delta_is_one_of_ours(spark: SparkSession, home: Path, mapp
     )
     properties = ", ".join(f"'{key}' = '{value}'" for key, value in told.items())
     spark.sql(f"CREATE TABLE {name} (id BIGINT, a STRING, v VARIANT) USING delta TBLPROPERTIES ({properties})")
-    json = """concat('{"n": ', id, ', "t": "x', id % 7, '", "d": ', id / 4, '}')"""
-    value = f"CASE id % 10 WHEN 0 THEN NULL WHEN 1 THEN CAST(DATE'2024-01-02' AS VARIANT) ELSE parse_json({json}) END"
-    rows = f"SELECT id, concat('a', id) a, {value} v FROM range"
+    rows = f"SELECT id, concat('a', id) a, {VARIANT_OF_ID} v FROM range"
     spark.sql(f"INSERT INTO {name} SELECT /*+ REPARTITION(3, id) */ * FROM ({rows}(300))")
     table = attached(home, name)
     table.create_index("by_path", "json_path", ["v"], paths="$.n;$.t")
@@ -167,20 +167,58 @@ def test_a_variant_of_delta_is_one_of_ours(spark: SparkSession, home: Path, mapp
     ):
         spark.sql(statement)
         table.sync()
-        theirs, ours = spark.table(name), fuse_spark.read(spark, table.stored.store.url)
-        assert theirs.schema == ours.schema
-        wanted = ["id", "a", "to_json(v) j", "schema_of_variant(v) s"]
-        assert sorted(map(str, ours.selectExpr(*wanted).collect())) == sorted(
-            map(str, theirs.selectExpr(*wanted).collect())
-        )
-        asked = [f"coalesce({condition}, false)" for condition in ON_VARIANTS]
-        told = theirs.selectExpr("id", *asked).toArrow()
-        for number, condition in enumerate(ON_VARIANTS, 1):
-            expected = sorted(told.column("id").filter(told.column(number)).to_pylist())
-            assert sorted(table.to_arrow(condition, ["id"]).column("id").to_pylist()) == expected, condition
-            if number < 3:  # an index is asked
-                assert sorted(row.id for row in ours.where(condition).select("id").collect()) == expected, condition
+        assert_same_variants(spark, name, table, "v")
     assert table.explain("try_variant_get(v, '$.n', 'int') = 5000").blocks.kept < table.snapshot.block_count
+
+
+def assert_same_variants(spark: SparkSession, name: str, table: fuse.Table, column: str) -> None:
+    """Values, and what is found at their paths, are those of the connector, natively and locally."""
+    theirs, ours = spark.table(name), fuse_spark.read(spark, table.stored.store.url)
+    assert theirs.schema == ours.schema
+    wanted = ["id", "a", f"to_json({column}) j", f"schema_of_variant({column}) s"]
+    assert sorted(map(str, ours.selectExpr(*wanted).collect())) == sorted(
+        map(str, theirs.selectExpr(*wanted).collect())
+    )
+    conditions = [condition.replace("(v,", f"({column},").replace("v IS", f"{column} IS") for condition in ON_VARIANTS]
+    asked = [f"coalesce({condition}, false)" for condition in conditions]
+    told = theirs.selectExpr("id", *asked).toArrow()
+    for number, condition in enumerate(conditions, 1):
+        expected = sorted(told.column("id").filter(told.column(number)).to_pylist())
+        assert sorted(table.to_arrow(condition, ["id"]).column("id").to_pylist()) == expected, condition
+        if number < 3:  # an index is asked
+            assert sorted(row.id for row in ours.where(condition).select("id").collect()) == expected, condition
+
+
+@pytest.mark.usefixtures("reads_shredded")
+@pytest.mark.filterwarnings("ignore:.*fails on files with the logical type VARIANT")
+@pytest.mark.parametrize("shredded", [False, True], ids=["plain", "shredded"])
+def test_a_variant_of_iceberg_is_one_of_ours(spark: SparkSession, home: Path, shredded: bool) -> None:
+    """PyIceberg refuses a schema that has one; its metadata is read without it, and the column is known by its id."""
+    name = f"ice.db.variants_{shredded}"
+    modes = ", ".join(f"'write.{each}.mode' = 'merge-on-read'" for each in ("delete", "update"))
+    modes += f", 'write.parquet.shred-variants' = '{str(shredded).lower()}'"
+    columns = "(id BIGINT, a STRING, v VARIANT, n INT)"
+    spark.sql(f"CREATE TABLE {name} {columns} USING iceberg TBLPROPERTIES ('format-version' = '3', {modes})")
+    rows = f"SELECT id, concat('a', id) a, {VARIANT_OF_ID} v, 7 n FROM range"
+    spark.sql(f"INSERT INTO {name} {rows}(300)")
+    table = attached(home, name)
+    table.create_index("by_path", "json_path", ["v"], paths="$.n;$.t")
+    assert not table.inspect.left_out()
+    fuse_spark.install(spark)
+    column = "v"
+    for statement in (
+        f"INSERT INTO {name} {rows}(300, 330)",
+        f"DELETE FROM {name} WHERE id IN (7, 120)",
+        f"""UPDATE {name} SET v = parse_json('{{"n": 5000, "t": "new"}}') WHERE id = 33""",
+        f"ALTER TABLE {name} RENAME COLUMN v TO w",
+        f"INSERT INTO {name} {rows}(330, 340)",
+    ):
+        spark.sql(statement)
+        table.sync()
+        column = "w" if "RENAME" in statement else column
+        assert_same_variants(spark, name, table, column)
+    assert table.explain("try_variant_get(w, '$.n', 'int') = 5000").blocks.kept < table.snapshot.block_count
+    assert bool((table.snapshot.source or {}).get("shredded")) == shredded
 
 
 def test_a_variant_of_ours_is_exported_to_delta(spark: SparkSession, home: Path) -> None:

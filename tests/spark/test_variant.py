@@ -12,8 +12,6 @@ import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_index.errors import OpaqueError
 from fuse_storage import VARIANT
-from tests.index.sources.test_variants import Log
-from tests.spark.foreign.ways import conf
 
 pytestmark = pytest.mark.every_spark
 
@@ -155,34 +153,6 @@ def test_spark_reads_what_python_wrote(spark: SparkSession, tmp_path: Path) -> N
     ours = fuse_spark.read(spark, url).selectExpr("id", "to_json(v) j", "schema_of_variant(v) s")
     assert sorted(ours.collect()) == sorted(parsed.collect())
     assert table.schema.field("v").type == VARIANT
-
-
-@pytest.mark.filterwarnings("ignore::fuse_index.LeftOutWarning")
-def test_a_variant_of_a_delta_table_is_read_as_spark_wrote_it(spark: SparkSession, tmp_path: Path) -> None:
-    """Natively, and locally; a column that Spark shreds, as it does from some version on, is left out."""
-    shreds = "spark.sql.variant.writeShredding.enabled"
-    for shredded in ("false", "true"):
-        log = Log(tmp_path / shredded, {"id": "long", "v": "variant"})
-        with conf(spark, **{shreds: shredded}):
-            world(spark).coalesce(1).write.mode("append").parquet(str(tmp_path / shredded))
-        for file in sorted(log.place.glob("*.parquet")):
-            log.add_file(file.name)
-        plain = spark.read.schema("id BIGINT, v VARIANT").parquet(str(log.place))
-        table = fuse.attach(log.place, tmp_path / f"table-{shredded}", format="delta")
-        fuse_spark.install(spark)
-        ours = fuse_spark.read(spark, table.stored.store.url)
-        if "v" in table.inspect.left_out():
-            assert shredded == "true"
-            assert sorted(ours.collect()) == sorted(plain.select("id").collect())
-            continue
-        assert ours.schema == plain.schema
-        table.create_index("by_path", "json_path", ["v"])
-        some = QUESTIONS[::9]
-        assert answers(fuse_spark.read(spark, table.stored.store.url), some) == answers(plain, some)
-        wanted = plain.selectExpr("id", "to_json(v)", "schema_of_variant(v)")
-        assert sorted(ours.selectExpr("id", "to_json(v)", "schema_of_variant(v)").collect()) == sorted(wanted.collect())
-        for question, ids in zip(some, answers(plain, some), strict=True):
-            assert sorted(row.id for row in ours.where(question).select("id").collect()) == ids, question
 
 
 def test_names_beyond_the_first_plane_are_found_among_many(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ import pyarrow.types as is_
 from fuse_index.errors import InputError
 from fuse_index.expressions.errors import NotReproducible
 from fuse_index.expressions.traversal import column_names, predicate_terms
-from fuse_index.expressions.variant.decode import Exotic, Float32, MalformedVariant, decode
+from fuse_index.expressions.variant.decode import Exotic, Float32, decode
 from fuse_index.expressions.variant.encode import NoVariant, encode, encode_json
 from fuse_index.expressions.variant.text import variant_json
 from fuse_index.predicate import Predicate
-from fuse_storage import VARIANT, VARIANT_STORAGE, Corrupt, is_variant
+from fuse_storage import VARIANT, VARIANT_STORAGE, Corrupt, MalformedVariant, is_variant
 
 
 def text_schema(schema: pa.Schema, wanted: bool = True) -> pa.Schema:

@@ -11,14 +11,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from fuse_index.expressions.errors import NotReproducible
+from fuse_storage import (
+    VARIANT_OBJECT,
+    MalformedVariant,
+    array_places,
+    byte_slice,
+    little_endian,
+    names_of_metadata,
+    object_parts,
+)
 
-_PRIMITIVE, _SHORT_TEXT, _OBJECT = 0, 1, 2
-_VERSION, _VERSION_BITS = 1, 0x0F
+_PRIMITIVE, _SHORT_TEXT = 0, 1
 _MAX_DEPTH = 500
 """Objects and arrays within each other that are read here."""
 _EPOCH_DAY, _EPOCH, _EPOCH_UTC = date(1970, 1, 1), datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,10 +34,6 @@ _EXACT = Context(prec=50)
 
 MISSING = object()
 """What lies at a path that a value does not have."""
-
-
-class MalformedVariant(ValueError):
-    """Bytes that are no variant."""
 
 
 class Float32(float):
@@ -58,7 +61,7 @@ def decode(value: bytes, metadata: bytes) -> Any:
 
 def decode_at(value: bytes, metadata: bytes, steps: Sequence[VariantStep]) -> Any:
     """What lies at a path, by names in objects and places in arrays; MISSING for nothing. Raises as ``decode``."""
-    reader = _Reader(value, _names_of(metadata))
+    reader = _Reader(value, names_of_metadata(metadata))
     try:
         place = 0
         for step in steps:
@@ -73,33 +76,6 @@ def decode_at(value: bytes, metadata: bytes, steps: Sequence[VariantStep]) -> An
         raise NotReproducible(f"a date beyond those of Python: {beyond}") from None
 
 
-@lru_cache(maxsize=256)
-def _names_of(metadata: bytes) -> tuple[str, ...]:
-    """The names in a metadata, by their ids: rows of one shape share it, so it is read once."""
-    if not metadata or metadata[0] & _VERSION_BITS != _VERSION:
-        raise MalformedVariant(f"metadata that begins with {metadata[:1].hex() or 'nothing'}")
-    width = (metadata[0] >> 6) + 1
-    try:
-        count = _number(metadata, 1, width)
-        texts = 1 + (count + 2) * width
-        if texts > len(metadata):
-            raise MalformedVariant(f"metadata of {count} names in {len(metadata)} bytes")
-        edges = [texts + _number(metadata, 1 + (each + 1) * width, width) for each in range(count + 1)]
-        return tuple(_bytes(metadata, edges[each], edges[each + 1]).decode() for each in range(count))
-    except (IndexError, UnicodeDecodeError) as problem:
-        raise MalformedVariant(f"metadata of {len(metadata)} bytes: {problem}") from None
-
-
-def _number(data: bytes, start: int, width: int) -> int:
-    return int.from_bytes(_bytes(data, start, start + width), "little")
-
-
-def _bytes(data: bytes, start: int, end: int) -> bytes:
-    if not 0 <= start <= end <= len(data):
-        raise IndexError(f"bytes {start} to {end} of {len(data)}")
-    return data[start:end]
-
-
 @dataclass(slots=True)
 class _Reader:
     data: bytes
@@ -111,65 +87,41 @@ class _Reader:
         if kind == _PRIMITIVE:
             return self._primitive(info, at + 1)
         if kind == _SHORT_TEXT:
-            return _bytes(self.data, at + 1, at + 1 + info).decode()
+            return byte_slice(self.data, at + 1, at + 1 + info).decode()
         if not depth:
             raise NotReproducible(f"a variant of more than {_MAX_DEPTH} levels")
-        if kind == _OBJECT:
+        if kind == VARIANT_OBJECT:
             return {name: self.value(place, depth - 1) for name, place in self._members(at)}
-        return [self.value(place, depth - 1) for place in self._elements(at)]
+        return [self.value(place, depth - 1) for place in array_places(self.data, at)]
 
     def member(self, at: int, name: str) -> int | None:
         """Where the member of this name lies, if there is an object here that has it."""
-        if self.data[at] & 3 != _OBJECT:
+        if self.data[at] & 3 != VARIANT_OBJECT:
             return None
         return next((place for known, place in self._members(at) if known == name), None)
 
     def element(self, at: int, number: int) -> int | None:
         """Where the element at this place lies, if there is an array here that has it."""
-        if self.data[at] & 3 <= _OBJECT:
+        if self.data[at] & 3 <= VARIANT_OBJECT:
             return None
-        places = self._elements(at)
+        places = array_places(self.data, at)
         return places[number] if number < len(places) else None
 
     def _members(self, at: int) -> Iterator[tuple[str, int]]:
-        info = self.data[at] >> 2
-        count, ids = self._count(at + 1, bool(info >> 4 & 1))
-        id_width, width = (info >> 2 & 3) + 1, (info & 3) + 1
-        offsets = ids + count * id_width
-        start = self._values_after(offsets, count, width)
-        for each in range(count):
-            name = self.names[_number(self.data, ids + each * id_width, id_width)]
-            yield name, start + _number(self.data, offsets + each * width, width)
-
-    def _elements(self, at: int) -> list[int]:
-        info = self.data[at] >> 2
-        count, offsets = self._count(at + 1, bool(info >> 2 & 1))
-        width = (info & 3) + 1
-        start = self._values_after(offsets, count, width)
-        return [start + _number(self.data, offsets + each * width, width) for each in range(count)]
-
-    def _count(self, at: int, is_large: bool) -> tuple[int, int]:
-        """How many members or elements there are, and where what follows begins."""
-        width = 4 if is_large else 1
-        return _number(self.data, at, width), at + width
-
-    def _values_after(self, offsets: int, count: int, width: int) -> int:
-        start = offsets + (count + 1) * width
-        if start > len(self.data):
-            raise IndexError(f"{count} values in {len(self.data)} bytes")
-        return start
+        parts = object_parts(self.data, at)
+        return ((self.names[name], parts.start + offset) for name, offset in zip(parts.ids, parts.offsets, strict=True))
 
     def _primitive(self, info: int, at: int) -> Any:
         if info in _CONSTANTS:
             return _CONSTANTS[info]
         if info in (15, 16):
-            length = _number(self.data, at, 4)
-            data = _bytes(self.data, at + 4, at + 4 + length)
+            length = little_endian(self.data, at, 4)
+            data = byte_slice(self.data, at + 4, at + 4 + length)
             return data if info == 15 else data.decode()
         if info not in _FIXED:
             raise MalformedVariant(f"a value of the unknown type {info}")
         width, read = _FIXED[info]
-        return read(_bytes(self.data, at, at + width))
+        return read(byte_slice(self.data, at, at + width))
 
 
 def _int(data: bytes) -> int:

@@ -12,14 +12,15 @@ import struct
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any
 
 from fuse_index.expressions.variant.decode import Float32
+from fuse_storage import array_bytes, binary_bytes, metadata_of_names, name_order, object_bytes, text_bytes
 
 _MAX_BYTES = 16 << 20
 """Bytes of one value, and of its names, that Spark takes."""
 _MAX_DIGITS = 38
-_MAX_SHORT_TEXT = 63
 _MAX_DEPTH = 500
 _EPOCH_DAY, _EPOCH, _EPOCH_UTC = date(1970, 1, 1), datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -80,14 +81,9 @@ class _Builder:
     ids: dict[str, int] = field(default_factory=dict)
 
     def metadata(self) -> bytes:
-        names = [_text(name) for name in self.ids]
-        width = _width(max(sum(map(len, names)), len(names)))
-        edges, end = [0], 0
-        for name in names:
-            end += len(name)
-            edges.append(end)
-        numbers = b"".join(number.to_bytes(width, "little") for number in (len(names), *edges))
-        return bytes([1 | (width - 1) << 6]) + numbers + b"".join(names)
+        for name in self.ids:
+            _text(name)  # is refused where it has half a letter
+        return metadata_of_names(list(self.ids))
 
     def value(self, tree: Any, depth: int) -> bytes:
         match tree:
@@ -96,10 +92,7 @@ class _Builder:
             case bool():
                 return _header(1 if tree else 2)
             case str():
-                data = _text(tree)
-                if len(data) <= _MAX_SHORT_TEXT:
-                    return bytes([len(data) << 2 | 1]) + data
-                return _header(16) + len(data).to_bytes(4, "little") + data
+                return text_bytes(_text(tree))
             case int():
                 return _whole(tree)
             case Decimal():
@@ -109,7 +102,7 @@ class _Builder:
             case float():
                 return _header(7) + struct.pack("<d", tree)
             case bytes():
-                return _header(15) + len(tree).to_bytes(4, "little") + tree
+                return binary_bytes(tree)
             case datetime() if tree.tzinfo is None:
                 return _header(13) + ((tree - _EPOCH) // _MICROSECOND).to_bytes(8, "little", signed=True)
             case datetime():
@@ -121,7 +114,7 @@ class _Builder:
             case dict():
                 return self._object(tree, depth)
             case list() | tuple():
-                return self._array([self.value(each, depth - 1) for each in tree])
+                return array_bytes([self.value(each, depth - 1) for each in tree])
         raise NoVariant(f"{tree!r} is {type(tree).__name__}, which no variant can be")
 
     def _object(self, tree: dict[Any, Any], depth: int) -> bytes:
@@ -131,50 +124,14 @@ class _Builder:
                 raise NoVariant(f"the name {name!r} in an object is no text")
             number = self.ids.setdefault(name, len(self.ids))
             members.append((name, number, self.value(value, depth - 1)))
-        edges = _edges([data for _, _, data in members])  # values lie as they came, their names in order
-        # in that of Java, since Spark looks a name up by halves; half a letter is refused with all other names
-        order = sorted(range(len(members)), key=lambda each: members[each][0].encode("utf-16-be", "surrogatepass"))
-        is_large = len(members) > 255
-        id_width = _width(max((number for _, number, _ in members), default=0))
-        width = _width(edges[-1])
-        header = (is_large << 4 | (id_width - 1) << 2 | (width - 1)) << 2 | 2
-        return b"".join(
-            [
-                bytes([header]),
-                len(members).to_bytes(4 if is_large else 1, "little"),
-                *(members[each][1].to_bytes(id_width, "little") for each in order),
-                *(edges[each].to_bytes(width, "little") for each in (*order, len(members))),
-                *(data for _, _, data in members),
-            ]
-        )
-
-    def _array(self, elements: list[bytes]) -> bytes:
-        edges, is_large = _edges(elements), len(elements) > 255
-        width = _width(edges[-1])
-        return b"".join(
-            [
-                bytes([(is_large << 2 | (width - 1)) << 2 | 3]),
-                len(elements).to_bytes(4 if is_large else 1, "little"),
-                *(edge.to_bytes(width, "little") for edge in edges),
-                *elements,
-            ]
-        )
-
-
-def _edges(parts: list[bytes]) -> list[int]:
-    edges = [0]
-    for part in parts:
-        edges.append(edges[-1] + len(part))
-    return edges
+        edges = list(accumulate((len(data) for _, _, data in members), initial=0))  # values lie as they came
+        order = sorted(range(len(members)), key=lambda each: name_order(members[each][0]))
+        ids, offsets = [members[each][1] for each in order], [edges[each] for each in order]
+        return object_bytes(ids, offsets, [data for _, _, data in members])
 
 
 def _header(type_number: int) -> bytes:
     return bytes([type_number << 2])
-
-
-def _width(largest: int) -> int:
-    """The bytes in which numbers up to this one are written."""
-    return 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 3 if largest < 1 << 24 else 4
 
 
 def _text(text: str) -> bytes:

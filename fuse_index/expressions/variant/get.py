@@ -20,11 +20,11 @@ from fuse_index.expressions import casts, datetimes
 from fuse_index.expressions.errors import NotReproducible, SparkWouldRaise
 from fuse_index.expressions.json import path as json_paths
 from fuse_index.expressions.variant.columns import map_values
-from fuse_index.expressions.variant.decode import MISSING, Exotic, Float32, MalformedVariant, VariantStep, decode_at
+from fuse_index.expressions.variant.decode import MISSING, Exotic, Float32, VariantStep, decode_at
 from fuse_index.expressions.variant.encode import encode
 from fuse_index.expressions.variant.text import decimal_text, variant_json
 from fuse_index.predicate import Context
-from fuse_storage import VARIANT, VARIANT_STORAGE, is_variant
+from fuse_storage import VARIANT, VARIANT_STORAGE, MalformedVariant, is_variant
 
 VARIANT_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\['[^'\"\[\]?*\s][^'\"\[\]?]*'\]|\[[0-9]{1,9}\])*")
 """Paths that ``variant_get`` and ``get_json_object`` read alike."""

@@ -12,7 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from fuse_index.sources.source import ChosenColumns, columns_of_log
-from fuse_storage import SourceColumn, Unsupported, encode_default
+from fuse_storage import VARIANT, SourceColumn, Unsupported, encode_default
 
 _FIELD_ID = b"PARQUET:field_id"
 _KNOWN_TYPES = (
@@ -51,15 +51,40 @@ class AbsentValues:
 
 
 def columns_of_schema(
-    schema: Any, where: str, votes_only: bool, unknown: Mapping[str, str] = MappingProxyType({})
+    schema: Any, where: str, votes_only: bool, unknown: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 ) -> ChosenColumns:
-    """The columns of a schema of PyIceberg. ``unknown``: names and types of those that it left out."""
+    """The columns of a schema of PyIceberg, and variants that it left out, in their order.
+
+    ``unknown``: all that it left out, as metadata has them, by name, in their order.
+    """
     converted = () if votes_only else _CONVERTED_TYPES
     found = columns_of_log(schema.fields, partial(_column, where=where, converted=converted, votes_only=votes_only))
+    variants = () if votes_only else tuple(_variant(each) for each in unknown.values() if _is_variant(each))
+    read = {each.name for each in variants}
     reasons = {
-        name: f"{where}: column {name!r} is of Iceberg's type {kind}, not known here" for name, kind in unknown.items()
+        name: f"{where}: column {name!r} is of Iceberg's type {_type_name(each['type'])}, not known here"
+        for name, each in unknown.items()
+        if name not in read
     }
-    return replace(found, left_out={**found.left_out, **reasons})
+    order = [each.name for each in schema.fields]
+    for name, each in unknown.items():
+        order.insert(each["place"], name)
+    columns = sorted(found.columns + variants, key=lambda column: order.index(column.name))
+    return replace(found, columns=tuple(columns), left_out={**found.left_out, **reasons})
+
+
+def _is_variant(described: Mapping[str, Any]) -> bool:
+    return described["type"] == "variant" and described.get("initial-default") is None
+
+
+def _variant(described: Mapping[str, Any]) -> SourceColumn:
+    binaries = tuple(SourceColumn(name, name, pa.binary()) for name in ("value", "metadata"))
+    name = described["name"]
+    return SourceColumn(name, name, VARIANT, int(described["id"]), described.get("doc"), binaries)
+
+
+def _type_name(kind: Any) -> str:
+    return kind if isinstance(kind, str) else f"{kind.get('type')}, or of one that it has"
 
 
 def _constant(value: Any, kind: pa.DataType, where: str) -> Any:

@@ -44,8 +44,12 @@ def _newest(listed: Iterable[ObjectMeta]) -> str | None:
     return max(found, default=(0, None))[1]
 
 
-def load_metadata(location: str, properties: Mapping[str, str]) -> tuple[Any, Mapping[str, str]]:
-    """A table of PyIceberg over a file of metadata, and the columns of types that it does not know, with these.
+UnknownColumns = Mapping[int, Mapping[str, Mapping[str, Any]]]
+"""Columns of types that PyIceberg does not know, as metadata has them, by schema id and name; with their ``place``."""
+
+
+def load_metadata(location: str, properties: Mapping[str, str]) -> tuple[Any, UnknownColumns]:
+    """A table of PyIceberg over a file of metadata, and the columns of types that it does not know.
 
     A schema with such a column, a variant for one, would be refused as a whole.
     """
@@ -60,26 +64,23 @@ def load_metadata(location: str, properties: Mapping[str, str]) -> tuple[Any, Ma
         io = load_file_io(dict(properties), location)
         with io.new_input(location).open() as file:
             described = json.loads(file.read())
-        unknown: dict[str, str] = {}
-        for schema in described["schemas"]:
-            unknown |= _drop_unknown(schema)
-        if not unknown:
+        unknown = {int(schema["schema-id"]): _drop_unknown(schema) for schema in described["schemas"]}
+        if not any(unknown.values()):
             raise
         name = ("static-table", location)
         return StaticTable(name, TableMetadataUtil.parse_obj(described), location, io, NoopCatalog(name[0])), unknown
 
 
-def _drop_unknown(schema: dict[str, Any]) -> Mapping[str, str]:
-    """Take columns of unknown types out of a schema as JSON has it, and tell which these are. Mutates it."""
+def _drop_unknown(schema: dict[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    """Take columns of unknown types out of a schema as JSON has it, and give these by name. Mutates it."""
     from pyiceberg.types import NestedField
 
-    kept, unknown = [], dict[str, str]()
-    for field in schema["fields"]:
+    kept, unknown = [], dict[str, Mapping[str, Any]]()
+    for place, field in enumerate(schema["fields"]):
         try:
             NestedField.model_validate(field)
             kept.append(field)
         except Exception:  # of pydantic, or of PyIceberg
-            kind = field["type"]
-            unknown[field["name"]] = kind if isinstance(kind, str) else f"{kind.get('type')}, or of one that it has"
+            unknown[field["name"]] = {**field, "place": place}
     schema["fields"] = kept
     return unknown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from fuse_index.sources.iceberg.columns import AbsentValues, columns_of_schema
 from fuse_index.sources.iceberg.credentials import CATALOG_URL, load_from_catalog, pyiceberg_options
 from fuse_index.sources.iceberg.deletes import IcebergDeletes
 from fuse_index.sources.iceberg.live_files import DataFileEntry, live_data_files, live_delete_files
-from fuse_index.sources.iceberg.metadata import load_metadata, metadata_location
+from fuse_index.sources.iceberg.metadata import UnknownColumns, load_metadata, metadata_location
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions
 from fuse_storage import SourceFile, StorageError, Unsupported, open_store
 
@@ -51,7 +51,7 @@ class IcebergSource:
         else:
             number = self._number(table, version)
             schema = table.scan(snapshot_id=number).projection() if number else table.schema()
-        columns = columns_of_schema(schema, self.url, votes_only, unknown)
+        columns = columns_of_schema(schema, self.url, votes_only, unknown.get(schema.schema_id, {}))
         values = AbsentValues(table, schema, columns.columns)
         try:
             entries = self._data_files(table, number, votes_only)
@@ -90,8 +90,8 @@ class IcebergSource:
             raise InputError(f"to={version!r}: {self.url} has the snapshots {', '.join(map(str, known)) or 'none'}")
         return found
 
-    def _load(self, votes_only: bool = False) -> tuple[Any, Mapping[str, str]]:
-        """The table, and its columns of types that PyIceberg does not know, with these."""
+    def _load(self, votes_only: bool = False) -> tuple[Any, UnknownColumns]:
+        """The table, and its columns of types that PyIceberg does not know."""
         try:
             import pyiceberg.catalog  # noqa: F401  # to say what is missing
         except ImportError as missing:

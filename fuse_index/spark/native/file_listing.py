@@ -178,6 +178,19 @@ def hidden_column(table: StoredTable) -> str | None:
     return None
 
 
+def shredded_column(table: StoredTable) -> str | None:
+    """The name of a VARIANT that some file holds in parts."""
+    shredded = set((table.snapshot.source or {}).get("shredded") or ())
+    return next((each.name for each in table.snapshot.schema.fields if each.physical_name in shredded), None)
+
+
+def has_iceberg_variants(table: StoredTable) -> bool:
+    """Whether a VARIANT is in files that Iceberg's writers wrote, which say so by Parquet's logical type."""
+    source = table.snapshot.source or {}
+    is_one = (storage.is_variant(each.type) for each in table.snapshot.schema.fields)
+    return source.get("format") == "iceberg" and any(is_one)
+
+
 def list_foreign_files(table: StoredTable) -> ForeignFiles:
     """What a listing of a table's files says of those that are not its own. Raises SchemaError for hidden columns."""
     if (name := hidden_column(table)) is not None:

@@ -25,6 +25,7 @@ from fuse_storage import Field, Schema
 
 _FIELD_ID = "parquet.field.id"
 """Under this name Spark's reader finds a field id in a column's metadata."""
+SHREDDING_SETTING = "spark.sql.variant.allowReadingShredded"
 _NULL_STRUCT_SETTING = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
 """Before 4.1 Spark has no such setting, and takes a struct for NULL where a file has none of the fields asked for."""
 
@@ -120,6 +121,19 @@ def schemas_with_null_struct_bug(spark: SparkSession, schemas: Iterable[Schema])
     except PySparkException:
         fixed = False
     return () if fixed else tuple(schemas)
+
+
+def reads_shredded_variants(spark: SparkSession) -> bool:
+    """Whether this session puts a VARIANT together that lies in parts: from 4.1 on it does unless it is told not to."""
+    try:
+        return bool(spark.conf.get(SHREDDING_SETTING) == "true")
+    except PySparkException:
+        return False
+
+
+def knows_logical_variants(spark: SparkSession) -> bool:
+    """Whether Spark's Parquet reader knows the logical type VARIANT, as it does from 4.1 on; before, it fails on it."""
+    return tuple(map(int, spark.version.split(".")[:2])) >= (4, 1)
 
 
 def unsupported_reason(schema: Schema, older_schemas: Sequence[Schema] = ()) -> str | None:

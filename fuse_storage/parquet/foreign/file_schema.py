@@ -13,11 +13,12 @@ import pyarrow.types as is_
 from fuse_storage.errors import SchemaError, Unsupported
 from fuse_storage.parquet.footer import Footer
 from fuse_storage.parquet.foreign.thrift_footer import DOT, INT96_TYPE
+from fuse_storage.parquet.foreign.variants import WITHOUT_SHREDDING_HINT, is_beyond_spark, variant_problem
 from fuse_storage.parquet.page_subset import forge_file
 from fuse_storage.schema import types
 from fuse_storage.schema.nested import nested_type_like
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.schema.variant import is_variant, is_variant_struct
+from fuse_storage.schema.variant import VARIANT, is_variant, is_variant_struct
 
 TypeWidening = Callable[[pa.DataType, pa.DataType], bool]
 """Whether readers widen values of the one type to the other."""
@@ -49,29 +50,43 @@ class FileColumns:
     """The columns of a file, in the types in which a table holds them.
 
     ``refused``: why not each other one, by its name. ``nulls``: names of columns that have no type, and NULL in every
-    row. ``converted``: names of columns that readers here convert, and Spark's does not read.
+    row. ``converted``: names of columns that readers here convert, and Spark's does not read; ``shredded``: of VARIANTs
+    that lie in parts.
     """
 
     schema: pa.Schema
     refused: Mapping[str, str]
     nulls: frozenset[str] = frozenset()
     converted: frozenset[str] = frozenset()
+    shredded: frozenset[str] = frozenset()
 
 
-def file_columns(found: pa.Schema, footer: Footer, where: str, votes_only: bool = False) -> FileColumns:
+def file_columns(
+    found: pa.Schema, footer: Footer, where: str, votes_only: bool = False, variants: Container[str] = ()
+) -> FileColumns:
     """The columns of a file that a table can hold. ``found``: as Arrow reads them.
 
     ``votes_only``: those that can be voted on; none of two that differ only in case is among them, since readers may
-    take the one for the other. Raises SchemaError, naming the file, for two columns of one name.
+    take the one for the other. ``variants``: names of columns that are VARIANT. Raises SchemaError, naming the file,
+    for two columns of one name.
     """
     if not votes_only and (twice := _twice(found)):
         raise SchemaError(f"{where} has two columns {twice[0]}: rename one")
     int96 = {form.path.decode().replace(DOT, ".") for form in footer.forms if form.physical_type == INT96_TYPE}
+    shredded = set[str]()
     kept, refused, twins = list[pa.Field](), dict[str, str](), _twins(found) if votes_only else set()
     nulls = {each.name for each in found if is_.is_null(each.type)}
     converted = set() if votes_only else {each.name for each in found if _is_nanoseconds(each, int96)}
     for each in found:
         if each.name in nulls:
+            continue
+        if each.name in variants:
+            if problem := variant_problem(each, footer):
+                refused[each.name] = f"{where}: column {each.name!r} {problem}; {WITHOUT_SHREDDING_HINT}"
+                continue
+            kept.append(pa.field(each.name, VARIANT))
+            converted |= {each.name} if is_beyond_spark(each.type) else set()
+            shredded |= set() if is_variant_struct(each.type) else {each.name}
             continue
         try:
             if votes_only and (each.name.lower() in twins or _has_twins(each.type)):
@@ -82,7 +97,7 @@ def file_columns(found: pa.Schema, footer: Footer, where: str, votes_only: bool 
                 kept.append(_stored_field(each, (), int96, where))
         except (SchemaError, Unsupported) as refusal:
             refused[each.name] = str(refusal)
-    return FileColumns(pa.schema(kept), refused, frozenset(nulls), frozenset(converted))
+    return FileColumns(pa.schema(kept), refused, frozenset(nulls), frozenset(converted), frozenset(shredded))
 
 
 def _is_nanoseconds(column: pa.Field, int96: Container[str]) -> bool:
@@ -169,12 +184,7 @@ def _narrower_parts(found: pa.DataType, field: Field, widens: TypeWidening, wher
         if found != field.type:
             yield field.id
         return
-    if is_variant(field.type):
-        if not is_variant_struct(found):
-            raise SchemaError(
-                f"{where} has column {field.name!r}, a VARIANT, shredded, or as something else than its two binaries, "
-                f"which no reader here puts together: have the source write it plain, and this file anew"
-            )
+    if is_variant(found) and is_variant(field.type):
         return
     if types.storage_type_name(found) != types.storage_type_name(field.type):
         raise SchemaError(f"{where} has column {field.name!r} as {found}, and the table as {field.type}")

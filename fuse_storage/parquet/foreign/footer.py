@@ -188,7 +188,7 @@ def _assemble(data: bytes, offset: int, parsed: ForeignFooter, names: Mapping[in
         if any(field_id is None for field_id in _top_level_ids(schema)):
             raise Unsupported("its columns have no field ids, by which they would be found: rewrite it at the source")
         schema = rename_schema_columns(schema, names)
-    elif b"." in schema:  # in a name, or a number by chance
+    if b"." in schema or DOT.encode() in schema:  # in a name, or a number by chance
         schema = without_dots(schema)
     chunks = [chunk for group in parsed.groups for chunk in group.chunks]
     first = parsed.groups[0].chunks if parsed.groups else ()

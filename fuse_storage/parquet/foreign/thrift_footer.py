@@ -90,8 +90,8 @@ class ForeignRowGroup:
 class ForeignFooter:
     """What a Parquet footer says. ``old_dates``, ``old_int96``: Spark wrote them in the calendar that it had before.
 
-    ``created_by``: who wrote the file, in his words. ``arrow_schema``: the schema that Arrow kept, in base 64. Both
-    are empty if unknown.
+    ``created_by``: who wrote the file, in his words. ``arrow_schema``: the schema that Arrow kept, in base 64;
+    ``spark_schema``: the one that Spark did, in JSON. All are empty if unknown.
     """
 
     groups: tuple[ForeignRowGroup, ...]
@@ -99,6 +99,7 @@ class ForeignFooter:
     old_int96: bool
     created_by: str = ""
     arrow_schema: bytes = b""
+    spark_schema: bytes = b""
 
     @property
     def row_count(self) -> int:
@@ -129,6 +130,7 @@ def parse_footer(data: bytes, where: str) -> ForeignFooter:
         b"org.apache.spark.legacyINT96" in said or version[0] in ("0", "1", "2") or version[:2] == ["3", "0"],
         _bytes(members.get(6, b"")).decode(errors="replace"),
         said.get(b"ARROW:schema", b""),
+        said.get(b"org.apache.spark.sql.parquet.row.metadata", b""),
     )
 
 
@@ -282,4 +284,15 @@ def schema_names(schema: bytes) -> list[tuple[str, int | None, int]]:
         if field_id is not None and type(field_id) is not int:
             raise ValueError(f"{field_id!r} stands where the id of a column does")
         found.append((_bytes(element[4]).decode(), field_id, _number(element.get(5, 0), len(schema))))
+    return found
+
+
+def variant_names(schema: bytes) -> list[str]:
+    """The names of columns at the top of a footer's schema that Parquet's logical type says are VARIANT."""
+    position, found, inner = _list_start(schema), list[str](), -1  # of the root, which is none
+    while position < len(schema):
+        element, position = read_selected(schema, position, {4: None, 5: None, 10: {16: {}}})
+        if inner == 0 and 16 in element.get(10, {}):
+            found.append(_bytes(element[4]).decode())
+        inner += _number(element.get(5, 0), len(schema)) - (inner > 0) if inner >= 0 else 1
     return found

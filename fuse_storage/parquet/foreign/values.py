@@ -1,4 +1,4 @@
-"""Values of foreign files that are not what they seem: dates of an old calendar, and times that are to be rounded."""
+"""Values of foreign files that are not what they seem: old days, times to be rounded, VARIANTs that lie in parts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fuse_storage.errors import Unsupported
+from fuse_storage.errors import Corrupt, Unsupported
 from fuse_storage.parquet.footer import ForeignLayout
+from fuse_storage.parquet.foreign.shredded import put_together
 from fuse_storage.schema.conform import child_arrays
+from fuse_storage.schema.variant import VARIANT, is_variant, to_variants
+from fuse_storage.schema.variant_bytes import MalformedVariant
 
 _FIRST_DAY = date(1582, 10, 15)
 _FIRST_TIME = datetime(1900, 1, 1)
@@ -34,13 +37,17 @@ def raise_if_old_calendar(stored: Mapping[str, pa.ChunkedArray], layout: Foreign
 def convert_values(
     stored: Mapping[str, pa.ChunkedArray], types: Mapping[str, pa.DataType], where: str
 ) -> dict[str, pa.ChunkedArray]:
-    """Columns of a file, in which nanoseconds are microseconds, and whole numbers doubles where these are wanted.
+    """Columns of a file, where wanted with nanoseconds as microseconds, whole numbers as doubles, and VARIANTs whole.
 
-    ``types``: those wanted, by the names of columns. Raises Unsupported where it would lose anything.
+    ``types``: those wanted, by the names of columns. Raises Unsupported where it would lose anything, and Corrupt for
+    parts of a VARIANT that contradict each other.
     """
     found = dict(stored)
     for name, column in stored.items():
         wanted = types[name]
+        if is_variant(wanted):
+            found[name] = _whole_variants(column, name, where)
+            continue
         is_finer = is_.is_timestamp(column.type) and column.type.unit == "ns"
         if is_finer or (is_.is_int64(column.type) and is_.is_float64(wanted)):
             try:
@@ -52,6 +59,14 @@ def convert_values(
                     f"it as {wanted} at the source"
                 ) from problem
     return found
+
+
+def _whole_variants(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+    try:
+        chunks = [to_variants(put_together(chunk), name) for chunk in column.chunks]
+    except MalformedVariant as problem:
+        raise Corrupt(f"{where}: column {name!r} holds what is no VARIANT: {problem}; have it written anew") from None
+    return pa.chunked_array(chunks, VARIANT)
 
 
 def _leaf_arrays(values: pa.Array) -> Iterator[pa.Array]:

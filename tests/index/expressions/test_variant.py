@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from fuse_index.errors import InputError
 from fuse_index.expressions.errors import NotReproducible
 from fuse_index.expressions.variant import columns
-from fuse_index.expressions.variant.decode import MISSING, Exotic, Float32, MalformedVariant, decode, decode_at
+from fuse_index.expressions.variant.decode import MISSING, Exotic, Float32, decode, decode_at
 from fuse_index.expressions.variant.encode import NoVariant, encode, encode_json
 from fuse_index.expressions.variant.get import variant_get, variant_steps
 from fuse_index.expressions.variant.text import variant_json
 from fuse_index.predicate import Context
-from fuse_storage import VARIANT
+from fuse_storage import VARIANT, MalformedVariant
 
 EMPTY = "010000"
 GOLDEN: dict[str, tuple[str, str, Any]] = {

@@ -1,4 +1,4 @@
-"""VARIANT columns of Delta tables whose files have the two binaries, shredded ones, and variants within others."""
+"""VARIANT columns of Delta tables whose files have the two binaries, odd ones, and variants within others."""
 
 import json
 from pathlib import Path
@@ -11,16 +11,17 @@ import pytest
 import fuse_index as fuse
 from fuse_index.expressions.variant.columns import encode_values
 from fuse_storage import VARIANT
+from tests.index.sources.shredding import shredded
 
 DOCUMENTS = ['{"n":1,"t":"a"}', '{"n":2}', "[1,2]", '"text"', None, "null"]
 
 
-def variants(shredded: bool = False) -> pa.Array:
-    """Columns as writers have them: the two binaries, and beside them what is taken apart."""
+def variants(odd: bool = False) -> pa.Array:
+    """Columns as writers have them: the two binaries; and beside them, if ``odd``, what no specification has."""
     plain = encode_values(DOCUMENTS, "v").storage
-    if not shredded:
+    if not odd:
         return plain
-    numbers = pa.array([1, 2, None, None, None, None], pa.int64())
+    numbers = pa.array([1, 2, None, None, None, None], pa.uint64())
     parts = {"metadata": plain.field(1), "value": plain.field(0), "typed_value": numbers}
     return pa.StructArray.from_arrays(list(parts.values()), list(parts), mask=plain.is_null())
 
@@ -28,12 +29,25 @@ def variants(shredded: bool = False) -> pa.Array:
 class Log:
     """A Delta table whose log says what no writer at hand writes."""
 
-    def __init__(self, place: Path, fields: dict[str, Any]) -> None:
+    def __init__(self, place: Path, fields: dict[str, Any], mapping: str = "none") -> None:
+        """``mapping``: how columns are found in files, by Delta's word."""
         self.place, self.version = place, 0
+        self.ids = {name: number for number, name in enumerate(fields, 1) if mapping == "id"}
         (place / "_delta_log").mkdir(parents=True)
-        described = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in fields.items()]
-        features = {"readerFeatures": ["variantType"], "writerFeatures": ["variantType"]}
-        about = {"id": "b", "format": {"provider": "parquet", "options": {}}, "configuration": {}, "createdTime": 0}
+        mapped = {
+            name: {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": name}
+            for name, number in self.ids.items()
+        }
+        described = [
+            {"name": name, "type": kind, "nullable": True, "metadata": mapped.get(name, {})}
+            for name, kind in fields.items()
+        ]
+        names = ["variantType", *(["columnMapping"] if self.ids else [])]
+        features = {"readerFeatures": names, "writerFeatures": names}
+        told = {"delta.columnMapping.mode": mapping, "delta.columnMapping.maxColumnId": str(len(fields))}
+        configuration = told if self.ids else {}
+        about = {"id": "b", "format": {"provider": "parquet", "options": {}}, "configuration": configuration}
+        about["createdTime"] = 0
         schema = {"schemaString": json.dumps({"type": "struct", "fields": described}), "partitionColumns": []}
         self.commit(
             {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7} | features}, {"metaData": about | schema}
@@ -45,6 +59,10 @@ class Log:
         self.version += 1
 
     def add(self, rows: pa.Table) -> None:
+        for name, number in self.ids.items():
+            place = rows.schema.get_field_index(name)
+            field = rows.schema.field(place).with_metadata({"PARQUET:field_id": str(number)})
+            rows = rows.set_column(place, field, rows.column(place))
         pq.write_table(rows, self.place / f"{self.version}.parquet")
         self.add_file(f"{self.version}.parquet")
 
@@ -82,11 +100,11 @@ def test_variants_are_attached_and_indexed(tmp_path: Path) -> None:
     assert table.to_arrow("variant_get(v, '$.n', 'int') > 1", ["id"]).column("id").to_pylist() == [11, 30]
 
 
-def test_a_shredded_variant_is_left_out_for_good(tmp_path: Path) -> None:
+def test_a_variant_that_nobody_reads_is_left_out_for_good(tmp_path: Path) -> None:
     log = Log(tmp_path / "lake", {"id": "long", "v": "variant"})
     log.add(rows(0, variants()))
-    log.add(rows(10, variants(shredded=True)))
-    with pytest.warns(fuse.LeftOutWarning, match="'v'.*shredded"):
+    log.add(rows(10, variants(odd=True)))
+    with pytest.warns(fuse.LeftOutWarning, match="'v'.*typed_value is uint64"):
         table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
     for first in (20, 30):
         log.add(rows(first, variants()))
@@ -95,11 +113,28 @@ def test_a_shredded_variant_is_left_out_for_good(tmp_path: Path) -> None:
     assert table.count("id > 14") == 13
 
 
-def test_a_file_that_comes_shredded_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+def test_a_file_that_nobody_reads_leaves_the_table_as_it_was(tmp_path: Path) -> None:
     log = Log(tmp_path / "lake", {"id": "long", "v": "variant"})
     log.add(rows(0, variants()))
     table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
-    log.add(rows(10, variants(shredded=True)))
-    with pytest.raises(fuse.SchemaError, match=r"2\.parquet has column 'v', a VARIANT, shredded"):
+    log.add(rows(10, variants(odd=True)))
+    with pytest.raises(fuse.SchemaError, match=r"2\.parquet: column 'v' is a VARIANT shredded in a way"):
         table.sync()
     assert table.to_arrow().column("v").to_pylist() == DOCUMENTS
+
+
+def test_a_column_that_earlier_versions_left_out_comes_with_the_next_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(tmp_path / "lake", {"id": "long", "v": "variant"})
+    log.add(rows(0, shredded([{"n": 1}, {}, "x", None, ..., 5], {"n": pa.int64()})))
+    with monkeypatch.context() as earlier:
+        earlier.setattr("fuse_storage.parquet.foreign.file_schema.variant_problem", lambda *_: "is shredded")
+        earlier.setattr("fuse_storage.parquet.foreign.file_schema.WITHOUT_SHREDDING_HINT", "of an earlier version")
+        with pytest.warns(fuse.LeftOutWarning, match="'v'.*of an earlier version"):
+            table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
+    log.add(rows(10, variants()))
+    assert table.sync().reread
+    found = table.to_arrow().sort_by("id").column("v").to_pylist()
+    assert found == ['{"n":1}', "{}", '"x"', "null", None, "5", *DOCUMENTS]
+    assert not table.inspect.left_out()

@@ -1,0 +1,126 @@
+"""Which columns of a foreign file are VARIANT, and which of these can be read: plain ones, and shredded ones.
+
+A file says it by Parquet's logical type, or by the schema that Spark keeps in it; of a table with a log, the log does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as is_
+
+from fuse_storage.parquet.footer import Footer
+from fuse_storage.parquet.foreign.shredded import TYPED_VALUE
+from fuse_storage.parquet.foreign.thrift_footer import DOT, INT96_TYPE, PHYSICAL_TYPES, variant_names
+from fuse_storage.schema.types import is_list_type
+from fuse_storage.schema.variant import METADATA, VALUE, is_variant_struct
+
+WITHOUT_SHREDDING_HINT = (
+    "have the source write it without shredding (in Spark spark.sql.variant.writeShredding.enabled=false), and the "
+    "files that have it so anew"
+)
+_FIELD_ID = b"PARQUET:field_id"
+_PLAIN_TYPES = frozenset(
+    [
+        *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string()),
+        *(pa.binary(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")),
+    ]
+)
+"""Types of shredded scalars that Spark's reader has, too, besides decimals."""
+_TYPES_THAT_SPARK_LACKS = frozenset([pa.time64("us"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.binary(16)])
+
+
+def told_variants(footer: Footer, spark_schema: bytes) -> frozenset[str]:
+    """The names of columns at the top that a file says are VARIANT. ``spark_schema``: JSON, or nothing."""
+    found = {name.replace(DOT, ".") for name in variant_names(footer.schema_bytes)}
+    try:
+        fields = json.loads(spark_schema or b"{}").get("fields", [])
+        found |= {str(field["name"]) for field in fields if field["type"] == "variant"}
+    except (ValueError, LookupError, TypeError, AttributeError):  # of nobody's making: what it says is not needed
+        pass
+    return frozenset(found)
+
+
+def variant_problem(column: pa.Field, footer: Footer) -> str | None:
+    """Why a column of a file cannot be read as VARIANT, if it cannot. ``column``: as Arrow reads it."""
+    kind = column.type
+    if not is_.is_struct(kind) or kind.get_field_index(METADATA) < 0:
+        return f"is a VARIANT, and is held as {kind}"
+    if is_variant_struct(kind):
+        return None
+    if not is_.is_binary(kind.field(METADATA).type):
+        return f"is a VARIANT whose metadata is {kind.field(METADATA).type}"
+    parts, above = pa.struct([part for part in kind if part.name != METADATA]), column.name.replace(".", DOT) + "."
+    paths = [form.path.decode() for form in footer.forms]
+    numbers = [each for each, path in enumerate(paths) if path.startswith(above) and path != above + METADATA]
+    leaves = (footer.metadata.schema.column(each) for each in numbers)
+    odd = next(_odd_parts(parts, "", leaves), None)
+    return None if odd is None else f"is a VARIANT shredded in a way that no specification has: {odd}"
+
+
+def is_beyond_spark(kind: pa.DataType) -> bool:
+    """Whether a VARIANT of a file is shredded into a type that Spark's reader lacks."""
+    if is_.is_nested(kind):
+        return any(is_beyond_spark(kind.field(number).type) for number in range(kind.num_fields))
+    return _storage_type(kind) in _TYPES_THAT_SPARK_LACKS
+
+
+def _storage_type(kind: pa.DataType) -> pa.DataType:
+    """The type that Arrow holds values in, which is another one of UUIDs."""
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _odd_parts(group: pa.DataType, path: str, leaves: Iterator[pq.ColumnSchema]) -> Iterator[str]:
+    """What of a group is not as the specification has it. ``leaves``: its Parquet columns, each of which is taken."""
+    if not is_.is_struct(group) or not {part.name for part in group} <= {VALUE, TYPED_VALUE} or not group.num_fields:
+        yield f"{path or 'it'} is {group}"
+        return
+    if twice := {part.name for part in group if group.get_all_field_indices(part.name)[1:]}:
+        yield f"{path or 'it'} has two columns {min(twice)!r}"
+        return
+    for part in group:
+        where = f"{path}.{part.name}".lstrip(".")
+        if _FIELD_ID in (part.metadata or {}):
+            yield f"{where} has a field id"
+        if part.name == VALUE:
+            next(leaves)
+            if not is_.is_binary(part.type):
+                yield f"{where} is {part.type}"
+        else:
+            yield from _odd_types(part.type, where, leaves)
+
+
+def _odd_types(kind: pa.DataType, path: str, leaves: Iterator[pq.ColumnSchema]) -> Iterator[str]:
+    if is_list_type(kind):
+        yield from _odd_parts(kind.value_type, f"{path}[]", leaves)
+    elif is_.is_struct(kind):
+        names = [part.name for part in kind]
+        if len(set(names)) < len(names):
+            yield f"{path} has two columns of one name"
+            return
+        for part in kind:
+            if _FIELD_ID in (part.metadata or {}):
+                yield f"{path}.{part.name} has a field id"
+            yield from _odd_parts(part.type, f"{path}.{part.name}", leaves)
+    elif is_.is_nested(kind):
+        yield f"{path} is {kind}"
+    else:
+        column, kind = next(leaves), _storage_type(kind)
+        is_known = kind in _PLAIN_TYPES or kind in _TYPES_THAT_SPARK_LACKS or is_.is_decimal128(kind)
+        if not is_known or not _is_as_specified(kind, column):
+            yield f"{path} is {kind} ({column.physical_type}, {column.logical_type})"
+
+
+def _is_as_specified(kind: pa.DataType, column: pq.ColumnSchema) -> bool:
+    """Whether Parquet's types of a scalar are those that Arrow's type of it stands for, and no other ones."""
+    logical = json.loads(column.logical_type.to_json())
+    if column.physical_type == PHYSICAL_TYPES[INT96_TYPE]:
+        return False
+    if kind == pa.binary(16):
+        return bool(logical["Type"] == "UUID")
+    if is_.is_string(kind) or is_.is_binary(kind):
+        return logical["Type"] in ("String", "None")
+    return not (is_.is_time(kind) and logical["isAdjustedToUTC"])
