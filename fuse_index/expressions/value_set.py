@@ -142,7 +142,9 @@ class ValueSet:
 
     def overlaps(self, low: Any, high: Any) -> bool:
         """Some value of [low, high] is in the set; None is unbounded. A False rules such a range of values out."""
-        return bool(self.intersect(ValueSet.between(low, high, True, True)).intervals)
+        start, end = _low_endpoint(low, True), _high_endpoint(high, True)
+        cuts = _endpoints(self)
+        return any(max(start, first) < min(end, last) for first, last in zip(cuts, cuts, strict=True))
 
     def covers(self, low: Any, high: Any) -> bool:
         """Every value of [low, high] is in the set; None is unbounded."""

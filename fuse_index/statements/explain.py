@@ -10,29 +10,32 @@ from fuse_index.operations.dml_job import DmlJob
 from fuse_index.pruning.account.uses import StatementUse
 from fuse_index.pruning.explanation import Explanation, explain_plan
 from fuse_index.pruning.planner import ScanPlan, plan_scan
-from fuse_storage import DELETE_MODES, BlockFrame, Snapshot, StoredTable, is_keyed
+from fuse_storage import BlockFrame, StoredTable
 
 _Plans = tuple[ScanPlan[BlockFrame], ScanPlan[BlockFrame]]
 
 
-def explain_rewrite(job: DmlJob) -> Explanation:
-    """Explain a statement that marks rows, or rewrites blocks in which some change. Raises StorageError."""
+def explain_rewrite(job: DmlJob, writes: str) -> Explanation:
+    """Explain a statement that marks rows, or rewrites blocks in which some change. Raises StorageError.
+
+    ``writes``: what is written for rows that change (``RowStore.writes``).
+    """
     read, dropped = job.plan_blocks()
-    writes = written_by(job.table.snapshot) if len(read.blocks) else "no block anew"
+    writes = writes if len(read.blocks) else "no block anew"
     every_zone = replace(read, zones=np.ones(len(read.zones), np.bool_), row_masks={})
     return _explain_statement(job.operation, (every_zone, dropped), writes)
 
 
-def explain_by_key(job: DmlJob, plans: _Plans | None = None) -> Explanation:
-    """Explain a statement that puts rows and deletes keys. ``plans``: of blocks that it reads, and that go unread.
+def explain_by_key(job: DmlJob, writes: str, plans: _Plans | None = None) -> Explanation:
+    """Explain a statement that puts rows and deletes keys. Raises StorageError.
 
-    Raises StorageError.
+    ``writes``: as for ``explain_rewrite``. ``plans``: of blocks that it reads, and that go unread.
     """
     if plans is None:
         plan = plan_scan(job.table, job.condition.predicate, job.condition.engine)
         nothing = plan.take(np.zeros(0, np.int64))
         plans = (nothing if job.edit is None else plan), nothing
-    return _explain_statement(job.operation, plans, written_by(job.table.snapshot))
+    return _explain_statement(job.operation, plans, writes)
 
 
 def explain_append(table: StoredTable, operation: str, writes: str) -> Explanation:
@@ -40,14 +43,6 @@ def explain_append(table: StoredTable, operation: str, writes: str) -> Explanati
     nothing = np.zeros(0, np.int64)
     account = explain_plan(table, 0, table.blocks().take(nothing), nothing.astype(np.bool_), {}, ())
     return replace(account, statement=StatementUse(operation, 0, writes))
-
-
-def written_by(snapshot: Snapshot) -> str:
-    """What statements write for rows of a table that change."""
-    if is_keyed(snapshot):
-        return "puts and deletes by key"
-    marks = snapshot.properties.get("delete_mode") == DELETE_MODES[1]
-    return "deletion vectors, and rows anew" if marks else "the blocks anew in which rows change"
 
 
 def _explain_statement(operation: str, plans: _Plans, writes: str) -> Explanation:

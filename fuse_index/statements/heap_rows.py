@@ -93,8 +93,13 @@ class HeapRows(RowStore):
     def merge_key(self, on: Sequence[str] | None) -> Sequence[str] | None:
         return on
 
+    @property
+    def writes(self) -> str:
+        marks = self.snapshot.properties.get("delete_mode") == storage.DELETE_MODES[1]
+        return "deletion vectors, and rows anew" if marks else "the blocks anew in which rows change"
+
     def explain(self, job: DmlJob) -> Explanation:
-        return explain_rewrite(job)
+        return explain_rewrite(job, self.writes)
 
     def _run(self, job: RewriteJob) -> Committed:
         return self._committed(run_job(job))

@@ -48,6 +48,7 @@ class KeyedRows(RowStore):
 
     rewrites_blocks = False
     may_lack_columns = True
+    writes = "puts and deletes by key"
 
     def by_key(self, method: str) -> KeyedRows:
         return self
@@ -154,8 +155,9 @@ class KeyedRows(RowStore):
     def explain(self, job: DmlJob) -> Explanation:
         predicate = job.condition.predicate
         if job.operation == "delete":
-            return explain_by_key(job, KeyedDelete(predicate, self.table.engine, job.builders).plan_blocks(self.stored))
-        return explain_by_key(job)
+            plans = KeyedDelete(predicate, self.table.engine, job.builders).plan_blocks(self.stored)
+            return explain_by_key(job, self.writes, plans)
+        return explain_by_key(job, self.writes)
 
     def _each_key_once(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Conform rows to the table. Raises RepeatedKey, after the last of them, for a key that comes twice."""

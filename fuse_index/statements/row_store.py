@@ -20,8 +20,9 @@ class RowStore:
     """The rows of the snapshot that a handle reads: a heap (``HeapRows``), or one for each primary key (``KeyedRows``).
 
     Both have the same statements, each at most one commit; the method of ``Table`` of that name says what it takes and
-    raises. ``conform`` gives rows that are to be appended the table's types, and ``by_key`` the rows by their primary
-    key, or raises InputError, which names a method, where there is none.
+    raises. ``conform`` gives rows that are to be appended the table's types, ``writes`` says what is written for rows
+    that change, and ``by_key`` gives the rows by their primary key, or raises InputError, which names a method, where
+    there is none.
     """
 
     table: StatementJobsMixin

@@ -63,7 +63,7 @@ class AppendHot:
         rows = hot_block_rows(entry, draft.schema_state)
         carried = [] if draft.tail_rows is None else [align_tail(draft.tail_rows, draft.schema)]
         draft.tail_rows = pa.concat_tables([*carried, rows], promote_options="default").combine_chunks()
-        draft.keeps_key = is_keyed(draft.head) and (draft.same_rows or draft.keeps_key)
+        draft.keeps_key = draft.same_rows or draft.keeps_key
         draft.next_row_id, draft.has_chain, draft.changed, draft.same_rows = entry.next_row_id, True, True, False
         for name, count in (("added_rows", entry.row_count), ("added_blocks", len(blocks))):
             draft.summary[name] = draft.summary.get(name, 0) + count

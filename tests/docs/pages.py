@@ -107,6 +107,9 @@ class Reader:
         self._installed = installed
         self.tmp.mkdir()
         self.work.mkdir(exist_ok=True)
+        # Hypothesis keeps a list of Unicode's letters where it works, and takes 3 s to write it.
+        (ROOT / ".hypothesis").mkdir(exist_ok=True)
+        (self.work / ".hypothesis").symlink_to(ROOT / ".hypothesis")
 
     def follow(self, block: Block, skip: bool = False) -> None:
         """Do what a block says. Raises AssertionError where it is not true."""

@@ -14,15 +14,13 @@ EXAMPLES = sorted((ROOT / "examples" / "plugins").iterdir())
 
 
 def installed(folder: Path, *examples: Path) -> Reader:
-    """An environment with the wheels of these examples, and their tests in the folder where it works."""
-    reader = Reader(folder)
+    """An environment with these examples, of which pip builds wheels, and their tests in the folder where it works."""
+    reader, sources = Reader(folder), folder / "sources"
     for example in examples:
-        shutil.copytree(example, folder / "sources" / example.name)
+        shutil.copytree(example, sources / example.name)
         for test in example.glob("test_*.py"):
             shutil.copy(test, reader.work)
-        source = folder / "sources" / example.name
-        reader.shell(f"pip wheel --quiet --no-deps -w wheels {source}", example.name)
-    reader.shell("pip install --quiet wheels/*.whl", "the wheels")
+    reader.shell(f"pip install --quiet {sources}/*", "the examples")
     return reader
 
 

@@ -22,7 +22,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 
-MANY_CASES = 4
+MANY_CASES = 2
 """Of a test with more cases than these every fifth is enough on the oldest Spark, unless EFFORT says more."""
 PLANNED = {"catalog", "foreign", "native", "server"}
 """Rooms of what Spark's parser, planner and servers hand over, which differs between versions: they are tested on the
@@ -58,6 +58,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.fuse.index.deadline", "120s")  # machines that test stand still for longer than 15 s at times
         .config("spark.fuse.index.join.minScanBytes", "0")  # or no table of these tests would wait for keys
         .config("spark.sql.shuffle.partitions", "4")
+        .config(
+            "spark.sql.codegen.cache.maxEntries", "2000"
+        )  # tests ask alike, and of 100 classes a third is made anew
+        .config("spark.sql.ui.explainMode", "simple")  # each plan is written out for an interface that is off
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")

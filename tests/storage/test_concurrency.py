@@ -15,7 +15,7 @@ from fuse_storage.testing import check_invariants
 from tests.effort import effort
 from tests.storage.small import COLUMNS, append, ids_of, known_by, truth
 
-WRITERS, COMMITS = 8, effort(20)
+WRITERS, COMMITS = 8, effort(10)
 
 APPENDS = """
 import sys

@@ -22,7 +22,7 @@ from fuse_index.spark.protocol.requests import ChangeRowsRequest
 from fuse_index.spark.protocol.words import Change
 from fuse_index.spark.session import find_native_session
 from fuse_index.sql.catalyst_terms import CatalystTree
-from fuse_index.statements.explain import explain_append, written_by
+from fuse_index.statements.explain import explain_append
 
 _WHEN_IT_RUNS = "the rows of the source say its keys when the statement runs"
 _WRITES = {
@@ -59,7 +59,7 @@ def explain_rows(request: ChangeRowsRequest, scans: Sequence[Explanation], await
     """
     table, _, _ = _planner(request).table_to_change(request)
     keys = [Vote(text, "", "", Reason.KEYS_AWAITED, _WHEN_IT_RUNS, added=True) for text in json.loads(awaited)]
-    use = StatementUse(request.change, 0, written_by(table.snapshot))
+    use = StatementUse(request.change, 0, table.row_store.writes)
     return [
         replace(scan, statement=use, votes=(*scan.votes, *keys)) if scan.table == request.name else scan
         for scan in scans

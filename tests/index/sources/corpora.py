@@ -11,6 +11,7 @@ import fuse_index as fuse
 from fuse_index.expressions.variant.columns import with_texts
 from fuse_index.predicate import Column, Compare, IsNull, Literal, Predicate
 from fuse_storage import is_variant
+from tests.effort import effort
 
 COLUMNS, VALUES = 4, 3
 """How many columns of a table are asked about, and values of each."""
@@ -44,11 +45,16 @@ def fitted(rows: pa.Table, table: fuse.Table) -> pa.Table:
 
 
 def assert_right(table: fuse.Table, expected: pa.Table) -> None:
-    """The table has these rows, and finds them by their values, with an index on its first column and without."""
+    """The table has these rows, and finds them by their values, with an index on its first column and without.
+
+    Without, its first column alone is asked about: of others each row that is not skipped is judged alike.
+    """
     assert sorted(texts(expected)) == sorted(texts(table.to_arrow()))
+    columns = 0
     for predicate, keep in questions(table, expected):
         right = sorted(texts(expected.filter(keep)))
-        for indexes in (True, False):
+        columns += isinstance(predicate, IsNull)  # the first question on each
+        for indexes in (True, False) if columns == 1 or effort(1) > 1 else (True,):
             assert sorted(texts(table.scan(predicate, indexes=indexes).to_arrow())) == right, (predicate, indexes)
 
 

@@ -1,27 +1,32 @@
 """UPDATE and MERGE of values that are drawn, of where rows lie, and of windows, into each kind of table."""
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 
-KINDS = {
-    "copy-on-write": "TBLPROPERTIES (block_rows = 50)",
-    "merge-on-read": "TBLPROPERTIES (block_rows = 50, delete_mode = 'merge-on-read')",
-    "keyed": "TBLPROPERTIES (block_rows = 50, primary_key = 'id')",
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+SMALL = {"block_rows": 50}
+KINDS: dict[str, dict[str, Any]] = {
+    "copy-on-write": {"properties": SMALL},
+    "merge-on-read": {"properties": SMALL | {"delete_mode": "merge-on-read"}},
+    "keyed": {"properties": SMALL, "primary_key": ["id"]},
 }
 
 
 @pytest.fixture(params=KINDS)
-def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    fuse_spark.install(spark, warehouse=str(tmp_path / "warehouse"))
-    spark.sql("CREATE NAMESPACE fuse.db")
-    spark.sql(f"CREATE TABLE fuse.db.t (id BIGINT NOT NULL, v STRING) {KINDS[request.param]}")
-    spark.sql("INSERT INTO fuse.db.t SELECT id, NULL FROM range(0, 500, 1, 1)")
+def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> str:
+    catalog = fuse.catalog(tmp_path / "warehouse", create=True)
+    catalog.create_namespace("db")
+    made = catalog.create_table("db.t", SCHEMA, **KINDS[request.param])
+    made.append(pa.table({"id": range(500), "v": pa.nulls(500, pa.string())}, schema=SCHEMA))
+    fuse_spark.install(spark, warehouse=catalog.url)
     return "fuse.db.t"
 
 

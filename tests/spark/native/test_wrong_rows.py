@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_storage import Field, Schema
 from fuse_storage.schema import types
 from tests.spark.executed import rows_scanned
@@ -24,6 +25,7 @@ def table(
     spark: SparkSession, folder: Path, tables: Sequence[pa.Table], schema: Schema | None = None, **options: Any
 ) -> DataFrame:
     """All files are kept by every vote: what is lost, Spark's reader loses."""
+    jvm_bridge(spark).optimize(spark._jsparkSession)
     judge = Judge(lambda trees: np.ones(len(tables), np.bool_))
     files = write(folder, tables, **options)
     return read(spark, files, schema or Schema.create(tables[0].schema), judge, url=str(folder))

@@ -1,6 +1,7 @@
 """A Connect client that lacks our package: what SQL and DataFrames by name give it.
 
-Arguments: the server, a step, and what that needs. Prints, as JSON, what came of the step.
+Arguments: the server, a step, and what that needs. Prints, as JSON, what came of the step. Without arguments each line
+that comes is such a list, and each has a session of its own.
 """
 
 import importlib.util
@@ -246,8 +247,17 @@ def files(_: SparkSession, argument: str) -> list[str]:
     return differences
 
 
-if __name__ == "__main__":
-    server, step, argument = sys.argv[1:]
+def do(step: str, argument: str) -> None:
     client = new_session()
     print(json.dumps(globals()[step](client, argument)), flush=True)  # stop asks a server that has ended for minutes
     client.stop()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        do(*sys.argv[2:])
+    else:
+        for line in sys.stdin:
+            server, *asked = json.loads(line)
+            sys.argv[1:] = [server]
+            do(*asked)

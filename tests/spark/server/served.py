@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import sysconfig
+import threading
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,22 +27,45 @@ class Served:
     connect: str
     jdbc: str
     health: int
+    asked: subprocess.Popen[str] | None = None
+    """The client that does one step after the other: to start one takes longer than most steps."""
 
     def check(self) -> dict[str, Any]:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/", timeout=20) as answer:
             return dict(json.load(answer))
 
     def client(self, step: str, argument: str = "", server: str | None = None) -> subprocess.Popen[str]:
-        """A Python that reads no .pth file, so that it finds PySpark and not us."""
-        environment = servers.environment() | {"PYTHONPATH": sysconfig.get_path("purelib")}
-        command = [sys.executable, "-S", str(CLIENT), server or self.connect, step, argument]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        return _client(server or self.connect, step, argument)
 
     def told(self, step: str, argument: str = "", server: str | None = None, seconds: float = 100) -> Any:
-        with self.client(step, argument, server) as client:
-            output, errors = client.communicate(timeout=seconds)
-        assert client.returncode == 0, f"{output[-2000:]}\n{errors[-4000:]}\n{self.log.read_text()[-3000:]}"
-        return json.loads(output.splitlines()[-1])
+        """What came of a step, in a session of its own."""
+        if self.asked is None:
+            with (self.log.parent / "client.log").open("w") as errors:
+                self.asked = _client(stdin=subprocess.PIPE, stderr=errors)
+        assert self.asked.stdin is not None
+        assert self.asked.stdout is not None
+        print(json.dumps([server or self.connect, step, argument]), file=self.asked.stdin, flush=True)
+        in_time = threading.Timer(seconds, self.asked.kill)
+        in_time.start()
+        line = self.asked.stdout.readline()
+        in_time.cancel()
+        if not line:
+            self.end_client()
+        assert line, f"{(self.log.parent / 'client.log').read_text()[-4000:]}\n{self.log.read_text()[-3000:]}"
+        return json.loads(line)
+
+    def end_client(self) -> None:
+        if self.asked is not None:
+            self.asked.kill()
+            self.asked.communicate()
+            self.asked = None
+
+
+def _client(*arguments: str, **streams: Any) -> subprocess.Popen[str]:
+    """A Python that reads no .pth file, so that it finds PySpark and not us."""
+    environment = servers.environment() | {"PYTHONPATH": sysconfig.get_path("purelib")}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
+    return subprocess.Popen([sys.executable, "-S", str(CLIENT), *arguments], text=True, env=environment, **streams)
 
 
 def start(folder: Path, *options: str) -> Iterator[Served]:
@@ -59,4 +83,8 @@ def start(folder: Path, *options: str) -> Iterator[Served]:
     with servers.process(command, log) as running:
         servers.said(running, log, "catalogues .*")
         url = f"sc://localhost:{connect}/;token={TOKEN}"
-        yield Served(running, log, folder / "lake", url, f"jdbc:hive2://127.0.0.1:{jdbc}", health)
+        served = Served(running, log, folder / "lake", url, f"jdbc:hive2://127.0.0.1:{jdbc}", health)
+        try:
+            yield served
+        finally:
+            served.end_client()
