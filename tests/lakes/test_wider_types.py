@@ -82,3 +82,6 @@ def test_conditions_on_columns_that_became_wider(ways: Ways, spark: SparkSession
     told()
     table.sync()
     assert not any(use.problem for use in told())
+    for column in columns:
+        table.maintenance.rebuild_index(f"by_{column}")  # those on columns of other types are asked no more
+    assert sum(use.left_out for use in told()) > effort(20)

@@ -11,6 +11,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.errors import InputError
+from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, load_definitions
+from fuse_index.reasons import Reason
 from fuse_index.spark.jobs.write import build_index, undefined_on_failure
 from fuse_index.spark.lakes.source import NamedSource, find_source
 from fuse_index.spark.lakes.use import renew, use
@@ -111,10 +113,30 @@ def index_at_place(
     return table
 
 
+def refresh_indexes(spark: SparkSession, table: Table) -> None:
+    """Make the files known that came to a source, and have executors index them; all, where a column became wider.
+
+    Indexes that cannot be used here for other reasons stay as they are. Raises BuildError, StorageError, and what
+    ``Table.sync`` does.
+    """
+    table.sync(indexes=False)
+    for index in load_definitions(table.snapshot, table.host):
+        is_of_other_types = isinstance(index, UnavailableIndex) and index.refusal.reason is Reason.TYPE_MISMATCH
+        if is_of_other_types or isinstance(index, IndexDefinition):
+            _build(spark, table, index.name, rebuild=is_of_other_types)
+    table.refresh()
+    renew(spark)
+
+
 def _add_index(spark: SparkSession, table: Table, new: NewIndex) -> None:
     """Define an index and have executors build it; what cannot be built is not defined."""
     table.create_index(new.name, new.kind, new.columns, build=False, **new.options)
-    store = table.stored.store
     with undefined_on_failure(table, new.name):
-        build_index(spark, store.url, new.name, host=table.host, **dict(getattr(store, "options", None) or {}))
+        _build(spark, table, new.name)
     table.refresh()
+
+
+def _build(spark: SparkSession, table: Table, name: str, rebuild: bool = False) -> None:
+    store = table.stored.store
+    options = dict(getattr(store, "options", None) or {})
+    build_index(spark, store.url, name, rebuild, host=table.host, **options)

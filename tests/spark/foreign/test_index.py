@@ -162,6 +162,21 @@ def test_new_files_are_read_and_a_refresh_makes_them_known(session: SparkSession
     )
 
 
+def test_a_refresh_builds_an_index_anew_whose_column_became_wider(session: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "numbers"
+    folder.mkdir()
+    for number in range(3):
+        pq.write_table(pa.table({"n": pa.array(range(number, 3_000, 3), pa.int32())}), folder / f"{number}.parquet")
+    fuse_spark.index(session, str(folder), "bloom", ["n"])
+    pq.write_table(pa.table({"n": pa.array([1 << 40], pa.int64())}), folder / "3.parquet")
+
+    session.sql(f"CALL fuse.system.refresh_source_index('{folder}')").collect()
+
+    asked = session.read.schema("n BIGINT").parquet(str(folder)).where("n = 7")
+    assert [row.n for row in asked.collect()] == [7]
+    assert str(fuse_spark.explain(asked).source) == "parquet reads 1 of 4 files"
+
+
 def test_unknown_files_that_queries_met_make_an_index_refresh_itself(session: SparkSession, lake: Path) -> None:
     table = fuse_spark.index(session, str(lake), "bloom", ["key"])
     table.set_properties({"max_unknown_files": 1})
