@@ -113,7 +113,7 @@ def index_at_place(
     return table
 
 
-def refresh_indexes(spark: SparkSession, table: Table) -> None:
+def refresh_source(spark: SparkSession, table: Table) -> None:
     """Make the files known that came to a source, and have executors index them; all, where a column became wider.
 
     Indexes that cannot be used here for other reasons stay as they are. Raises BuildError, StorageError, and what

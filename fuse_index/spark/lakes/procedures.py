@@ -14,7 +14,7 @@ from fuse_index.errors import InputError
 from fuse_index.spark.catalog.definitions import parse_index_options
 from fuse_index.spark.catalog.procedures import Parameter, Procedure, ProcedureCall
 from fuse_index.spark.lakes.connectors import describe_connectors
-from fuse_index.spark.lakes.index import NewIndex, index_at_place, index_in_warehouse, refresh_indexes
+from fuse_index.spark.lakes.index import NewIndex, index_at_place, index_in_warehouse, refresh_source
 from fuse_index.spark.lakes.source import find_source
 from fuse_index.spark.lakes.use import renew
 from fuse_index.table.table import Table
@@ -53,7 +53,7 @@ def _list(call: ProcedureCall) -> pa.Table:
 
 def _refresh(call: ProcedureCall) -> pa.Table:
     table = _table_of(call)
-    refresh_indexes(call.spark, table)
+    refresh_source(call.spark, table)
     return _rows(call.spark, [table])
 
 
