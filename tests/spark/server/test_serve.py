@@ -63,7 +63,7 @@ def test_a_statement_that_is_cancelled_ends_with_its_jobs_and_leaves_nothing(ser
 
 
 def test_a_statement_that_was_told_as_cancelled_changes_nothing_any_more(served, statements):
-    assert served.told("told_of_in_time") == []
+    assert served.told("told_of_in_time", seconds=240) == []
 
 
 def test_a_client_s_own_functions_and_files_work_beside_ours(served, statements, tmp_path):
