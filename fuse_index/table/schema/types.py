@@ -8,6 +8,7 @@ import pyarrow as pa
 
 import fuse_storage as storage
 from fuse_index.errors import InputError
+from fuse_index.expressions.types import spark_type_name
 from fuse_index.ingest import arrow_input
 
 
@@ -29,4 +30,5 @@ def parse_typed_value(text: str, type_name: Any) -> Any:
     try:
         return pa.scalar(text).cast(data_type).as_py()
     except (pa.ArrowException, ValueError) as problem:
-        raise storage.SchemaError(f"{text!r} is no value of type {type_name}: {problem}") from problem
+        name = type_name if isinstance(type_name, str) else spark_type_name(data_type)
+        raise storage.SchemaError(f"{text!r} is no value of type {name}: {problem}") from problem
