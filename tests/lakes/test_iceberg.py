@@ -43,6 +43,19 @@ def test_statements_of_rows(ways: Ways, home: Path, mode: str) -> None:
     ways.same(f"SELECT * FROM {name} WHERE id IN ({', '.join(map(str, range(995, 1010)))})")
 
 
+def test_rows_that_are_not_read_in_batches_are_of_spark_s_own_kind(ways: Ways, home: Path) -> None:
+    """Python and exchanges take no others, and what is not compiled (``exists``) hands them on as they are."""
+    spark, name = ways.spark, create_iceberg(ways.spark, **{"read.parquet.vectorization.enabled": "false"})
+    use_index(spark, home, name)
+    spark.udf.register("plus_one", lambda n: n + 1, "bigint")
+    where = f"a = '{X}' AND exists(array(n), e -> e >= 0)"
+
+    assert ways.left_out(f"SELECT id, a, b, n FROM {name} WHERE {where}") == [FILES - 1]
+    assert ways.left_out(f"SELECT id, a, b, n FROM {name} WHERE {where} AND plus_one(n) > 0") == [FILES - 1]
+    assert ways.left_out(f"SELECT /*+ REPARTITION(2) */ * FROM {name} WHERE {where}") == [FILES - 1]
+    assert len(spark.sql(f"SELECT * FROM {name} WHERE {where} AND plus_one(n) > 0").collect()) == 1
+
+
 @pytest.fixture(scope="module")
 def versions(spark: SparkSession, home: Path) -> str:
     """A table with two versions, a tag and a branch, which both have rows that the other lacks."""

@@ -7,9 +7,12 @@ import java.util.*;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.collection.immutable.IndexedSeq;
@@ -49,9 +52,18 @@ public class IndexedScanExec extends SparkPlan implements ReportedScan {
 
   /** First the child plans what it reads, once its own subqueries are known; until an action asks for partitions, files can go. */
   public RDD<InternalRow> doExecute() {
-    RDD<InternalRow> rows = child.execute();
+    RDD<InternalRow> rows = inUnsafeRows().execute();
     pruning.leaveOut(child);
     return rows;
+  }
+
+  /**
+   * Rows that any operator takes. A source may give others, and Spark has a projection over each that does; but it takes away one that
+   * changes no column, where it does not see such a scan right below.
+   */
+  private SparkPlan inUnsafeRows() {
+    if (!(child instanceof DataSourceV2ScanExecBase) || child.supportsColumnar()) return child;
+    return new ProjectExec(ScalaLists.toScala(new ArrayList<NamedExpression>(ScalaLists.toJava(child.output()))), child);
   }
 
   public RDD<ColumnarBatch> doExecuteColumnar() {
