@@ -79,7 +79,7 @@ def shredding(spark: SparkSession, way: str | None) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def reads_shredded(spark: SparkSession) -> Iterator[None]:
-    """As sessions do from 4.1 on."""
+    """Shredded columns are read natively, as sessions read them from 4.1 on."""
     with conf(spark, **{SWITCH: "true"}):
         yield
 

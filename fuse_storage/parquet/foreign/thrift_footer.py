@@ -289,6 +289,8 @@ def schema_names(schema: bytes) -> list[tuple[str, int | None, int]]:
 
 def variant_names(schema: bytes) -> list[str]:
     """The names of columns at the top of a footer's schema that Parquet's logical type says are VARIANT."""
+    if b"metadata" not in schema:  # a part of each: to look through 100 columns takes 0.2 ms a file
+        return []
     position, found, inner = _list_start(schema), list[str](), -1  # of the root, which is none
     while position < len(schema):
         element, position = read_selected(schema, position, {4: None, 5: None, 10: {16: {}}})

@@ -1,4 +1,4 @@
-"""Which columns of a foreign file are VARIANT, and which of these can be read: plain ones, and shredded ones.
+"""Columns of a foreign file that are VARIANT, and those of them that can be read: plain ones, and shredded ones.
 
 A file says it by Parquet's logical type, or by the schema that Spark keeps in it; of a table with a log, the log does.
 """

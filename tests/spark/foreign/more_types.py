@@ -41,7 +41,7 @@ COLUMNS = {
     "ym": "INTERVAL YEAR TO MONTH",
     "dt": "INTERVAL DAY TO SECOND",
 }
-"""As Parquet tables of Spark's have them."""
+"""Types of columns, as Parquet tables of Spark have them."""
 OF_ICEBERG = {name: kind for name, kind in COLUMNS.items() if name not in ("ym", "dt", "vr")} | {
     "y": "INT",
     "lc": "STRING",

@@ -10,7 +10,7 @@ from tests.spark.foreign.typed import combined
 from tests.spark.foreign.ways import Ways, conf, same_on_conditions
 
 ROWS = 60
-"""Of a partition."""
+"""Rows of a partition."""
 
 VALUES = {
     "STRING": ["'x'", "''", "'a b/c=d%20'", "'É'", "'NULL'", "'01'"],
@@ -30,7 +30,7 @@ VALUES = {
     "BOOLEAN": ["true", "false"],
     "BINARY": ["X'4142'", "X'41'"],
 }
-"""Of a column by its type; NULL is one of all."""
+"""Values of a partition column by its type; NULL is one of each."""
 
 
 def rows_of(kind: str) -> Iterator[str]:

@@ -54,7 +54,7 @@ COLUMNS: dict[str, pa.Array] = {
         pa.struct([("u", pa.uint32()), ("f", pa.binary(2))]),
     ),
 }
-"""Of all files, one after the other."""
+"""Columns of all files, one file after the other."""
 
 NTZ = {"spark.sql.parquet.inferTimestampNTZ.enabled": "false", "spark.sql.session.timeZone": "America/New_York"}
 ROW_BY_ROW = {"spark.sql.parquet.enableVectorizedReader": "false"}
