@@ -31,4 +31,4 @@ def parse_typed_value(text: str, type_name: Any) -> Any:
         return pa.scalar(text).cast(data_type).as_py()
     except (pa.ArrowException, ValueError) as problem:
         name = type_name if isinstance(type_name, str) else spark_type_name(data_type)
-        raise storage.SchemaError(f"{text!r} is no value of type {name}: {problem}") from problem
+        raise storage.SchemaError(f"{text!r} is no value of type {name}") from problem
