@@ -1,7 +1,6 @@
 """Iceberg tables in a catalogue of REST, Iceberg's own server, which vends the credentials of their store."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from pyiceberg.utils.config import Config
 
 import fuse_index as fuse
 from fuse_index.sources.iceberg import credentials
+from tests.spark.servers import free_port
 
 LAKES = Path(sys.prefix) / "lakes"
 ROWS = pa.table({"id": range(100), "name": [f"n{n % 20}" for n in range(100)]})
@@ -46,9 +46,7 @@ def endpoint() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def rest(endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Iceberg's server over tables in the bucket, with credentials for whoever loads one."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     # first, since Iceberg's tests have a class of hadoop-aws; its connector for Spark has all of its classes otherwise
     clients = [str(jar) for jar in LAKES.glob("*.jar") if not jar.name.startswith(("delta-", "iceberg-", "unity"))]
     jars = [*clients, f"{LAKES}/rest/*", f"{Path(pyspark.__file__).parent}/jars/*"]

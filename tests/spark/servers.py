@@ -13,8 +13,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
 import pyspark
@@ -127,9 +128,16 @@ def connect_server(logs: Path, master: str = "local[2]", **configuration: str) -
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port at which nobody listens.
+
+    It lies below those that kernels give to connections (32768 and more on Linux), of which Spark's processes take many
+    in the seconds until the server for whom the port is asked listens there.
+    """
+    while True:
+        port = SystemRandom().randrange(10_000, 32_768)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def run(program: str, *arguments: str, timeout: float = 500.0) -> Any:

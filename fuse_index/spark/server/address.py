@@ -46,12 +46,16 @@ class Address:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
                 probe.bind(place)
         except OSError as refusal:
-            if refusal.errno == errno.EADDRINUSE:
-                raise InputError(
-                    f"port {self.port} of {self.host} is taken: end the program that listens there, which may be a "
-                    f"former server, or choose another port"
-                ) from refusal
-            raise InputError(f"nothing can listen at {self.host!r}, port {self.port}: {refusal}") from refusal
+            raise self.refusal(refusal) from refusal
+
+    def refusal(self, problem: OSError) -> InputError:
+        """What a user is told of ``problem``, by which the system refused to let a server listen there."""
+        if problem.errno == errno.EADDRINUSE:
+            return InputError(
+                f"port {self.port} of {self.host} is taken: end the program that listens there, which may be a former "
+                f"server, or choose another port"
+            )
+        return InputError(f"nothing can listen at {self.host!r}, port {self.port}: {problem}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,10 @@ from fuse_index.spark.server.address import Address
 
 
 class HealthServer:
-    """While it is entered, any GET is answered 200 with what ``check`` returns as JSON, or 503 with what it raises."""
+    """While it is entered, any GET is answered 200 with what ``check`` returns as JSON, or 503 with what it raises.
+
+    Raises InputError where nothing can listen at ``address``, which somebody may have taken since it was checked.
+    """
 
     def __init__(self, address: Address, check: Callable[[], Mapping[str, Any]]) -> None:
         class Handler(BaseHTTPRequestHandler):
@@ -33,7 +36,10 @@ class HealthServer:
             def log_message(self, *_: Any) -> None:
                 """Log nothing: checks come every few seconds."""
 
-        self._server = ThreadingHTTPServer((address.host, address.port), Handler)
+        try:
+            self._server = ThreadingHTTPServer((address.host, address.port), Handler)
+        except OSError as problem:
+            raise address.refusal(problem) from problem
 
     def __enter__(self) -> HealthServer:
         Thread(target=self._server.serve_forever, name="fuse-index-health", daemon=True).start()

@@ -143,6 +143,11 @@ def test_endpoints_that_let_in_who_is_meant_to_come_are_taken(endpoints):
     endpoints.check_reach()
 
 
+def test_a_port_for_health_that_was_taken_since_it_was_checked_is_named(taken_port):
+    with pytest.raises(fuse.InputError, match=f"^port {taken_port} of 127.0.0.1 is taken: end the program"):
+        HealthServer(Address("127.0.0.1", taken_port), dict)
+
+
 def test_a_health_check_is_answered_503_where_the_server_is_not_well():
     def gone() -> dict[str, int]:
         raise fuse.InputError("Spark's JVM is gone: start the server again")
