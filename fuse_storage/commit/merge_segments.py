@@ -191,7 +191,7 @@ class SegmentMerger:
         )
         blocks = all_blocks.take(pa.array(block_indices)).combine_chunks()
         for name, values in (replaced or {}).items():
-            blocks = blocks.set_column(blocks.column_names.index(name), name, values)
+            blocks = blocks.set_column(blocks.schema.names.index(name), name, values)
         blocks = sparse_statistics(blocks)
         segment = create_file(self.store, segment_path(segment_id), metadata_table.encode_metadata(blocks))
         added_by = pc.max(blocks.column("added_by")).as_py()
@@ -221,7 +221,7 @@ class SegmentMerger:
         inherited = {"first_row_id": first_row_ids, "added_by": row.column("added_by")[0]}
         columns = {
             name: pc.coalesce(blocks.column(name), inherited[name]) if name in inherited else blocks.column(name)
-            for name in blocks.column_names
+            for name in blocks.schema.names
         }
         return pa.table(columns | statistics_columns(self.schema, table))
 
@@ -247,7 +247,7 @@ class SegmentMerger:
         for table, count in zip(tables, rows.column("block_count").to_pylist(), strict=True):
             if table is None or table.schema.field("summary").type != summary_type:
                 table = unindexed_rows(count, summary_type)
-            aligned.append(table.select(first.column_names))
+            aligned.append(table.select(first.schema.names))
         return pa.concat_tables(aligned)
 
     def _read_or_none(self, file: MetadataFile) -> pa.Table | None:

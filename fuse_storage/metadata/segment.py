@@ -96,7 +96,7 @@ _BLOCK_BOUNDS = {
 def check_block_rows(rows: pa.Table) -> None:
     """Raise ValueError for columns of a segment that no writer wrote: of other types, or numbers that cannot be."""
     check_columns(rows, BLOCK_SCHEMA, _BLOCK_BOUNDS)
-    present = rows.column_names
+    present = rows.schema.names
     if "id" in present:
         check_ids(rows.column("id"), "id")
     if {"row_count", "live_rows"}.issubset(present) and pc.any(

@@ -94,7 +94,7 @@ def segment_row(
     }
     columns = {field.name: pa.array(columns[field.name], field.type) for field in SEGMENT_SCHEMA}
     if len(blocks) == 1:  # as each append of few rows brings
-        found_columns = zip(blocks.column_names, blocks.columns, strict=True)
+        found_columns = zip(blocks.schema.names, blocks.columns, strict=True)
         return pa.table(columns | {name: column for name, column in found_columns if name.startswith("c.")})
     whole = np.array([0, len(blocks)])
     for _, field in schema.leaves():
@@ -108,8 +108,8 @@ def segment_row(
 def with_columns(row: pa.Table, more: bytes) -> pa.Table:
     """A row of a list, with the columns of another, which come instead of its own of these names."""
     found = decode_list_row(more)
-    kept = row.drop_columns([name for name in found.column_names if metadata_table.has_column(row, name)])
-    for name, column in zip(found.column_names, found.columns, strict=True):
+    kept = row.drop_columns([name for name in found.schema.names if metadata_table.has_column(row, name)])
+    for name, column in zip(found.schema.names, found.columns, strict=True):
         kept = kept.append_column(name, column)
     return kept
 
@@ -130,13 +130,13 @@ def assemble_segment_list(rows: Iterable[pa.Table], schema: Schema, keys: Iterab
     if len(parts) == 1:
         whole = parts[0]
     else:
-        found = {name for part in parts for name in part.column_names}
+        found = {name for part in parts for name in part.schema.names}
         kept = {name: kind for name, kind in listed.types.items() if name in found}
         filled = [statistics.fill_statistics(part, kept) for part in parts]
         whole = pa.concat_tables([SEGMENT_SCHEMA.empty_table(), *filled], promote_options="default")
-    names = [*SEGMENT_SCHEMA.names, *(name for name in whole.column_names if name.startswith("c."))]
+    names = [*SEGMENT_SCHEMA.names, *(name for name in whole.schema.names if name.startswith("c."))]
     names += [name for key in sorted(keys) for name in sidecar_columns(key) if metadata_table.has_column(whole, name)]
-    return whole if names == whole.column_names else whole.select(names).combine_chunks()
+    return whole if names == whole.schema.names else whole.select(names).combine_chunks()
 
 
 def _statistics_columns_of(schema: Schema) -> StatisticsColumns:
@@ -162,7 +162,7 @@ def _concat_by_schema(rows: Iterable[pa.Table]) -> list[pa.Table]:
 def _cast_statistics(rows: pa.Table, schema: Schema) -> pa.Table:
     columns = {name: rows.column(name) for name in SEGMENT_SCHEMA.names}
     columns |= statistics_columns(schema, rows)
-    columns |= {name: rows.column(name) for name in rows.column_names if name.startswith("x.")}
+    columns |= {name: rows.column(name) for name in rows.schema.names if name.startswith("x.")}
     return statistics.sparse_statistics(pa.table(columns))
 
 
@@ -206,7 +206,7 @@ def _check_segment_rows(rows: pa.Table) -> None:
     if sum(rows.column("block_count").to_pylist()) > MAX_BLOCKS_READ:
         raise ValueError(f"it has more than {MAX_BLOCKS_READ:,} blocks")
     references = [("zones_length", "zones_length", "zones_hash")]
-    for name in rows.column_names:
+    for name in rows.schema.names:
         if name.startswith("x.") and name.endswith(".path"):
             columns = sidecar_columns(name[2:-5])[: len(_SIDECAR_TYPES)]
             if missing := [column for column in columns if not metadata_table.has_column(rows, column)]:
@@ -241,7 +241,7 @@ def take_without_statistics(rows: pa.Table, indices: metadata_table.IndexArray) 
 
     ``indices``: int64, shape (k,).
     """
-    names = [name for name in rows.column_names if not name.startswith("c.")]
+    names = [name for name in rows.schema.names if not name.startswith("c.")]
     return rows.select(names).take(pa.array(indices))
 
 

@@ -189,7 +189,7 @@ class _ZoneReader:
             decoded = parquet.read_row_groups(
                 self.zones, columns=names, use_threads=sum(self.row_counts) * len(columns) > _MIN_VALUES_FOR_THREADS
             )
-        return dict(zip(decoded.column_names, decoded.columns, strict=True))
+        return dict(zip(decoded.schema.names, decoded.columns, strict=True))
 
     def _read_whole_chunks(self, columns: Sequence[int], layout: ForeignLayout) -> dict[str, pa.ChunkedArray]:
         """All rows of these zones of a foreign file, whose own footer Arrow is not shown: other engines leave hints."""
@@ -198,7 +198,7 @@ class _ZoneReader:
         zones = [{column: self._whole_chunk(file, zone, column, layout) for column in columns} for zone in self.zones]
         use_threads = sum(self.row_counts) * len(columns) > _MIN_VALUES_FOR_THREADS
         decoded = page_subset.decode_pages(self.footer.schema_bytes, self.footer.forms, zones, use_threads)
-        return dict(zip(decoded.column_names, decoded.columns, strict=True))
+        return dict(zip(decoded.schema.names, decoded.columns, strict=True))
 
     def _whole_chunk(self, file: SparseFile, zone: int, column: int, layout: ForeignLayout) -> PageSubset:
         chunk = self._chunk(zone, column)
@@ -249,7 +249,7 @@ class _ZoneReader:
             return {name: rows.filter(keep) for name, rows in self.read_all_rows(fields).items()}
         zones = [{column: self._page_subset(file, pages) for column, pages in zone.items()} for zone in chosen]
         decoded = page_subset.decode_pages(self.footer.schema_bytes, self.footer.forms, zones)
-        return dict(zip(decoded.column_names, decoded.columns, strict=True))
+        return dict(zip(decoded.schema.names, decoded.columns, strict=True))
 
     def _are_as_told(self, file: SparseFile, pages: Int64Array) -> bool:
         """Whether the headers of a foreign file's pages say what its offset index says of them, which may lie."""

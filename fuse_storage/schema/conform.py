@@ -29,7 +29,7 @@ def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     if table.schema.equals(schema.arrow) and all(part.nullable for field in schema.fields for part in field.walk()):
         return pa.Table.from_arrays(table.columns, schema=schema.arrow)  # no value is to be checked
-    names = table.column_names  # made anew each time that it is asked for
+    names = table.schema.names  # made anew each time that it is asked for
     given = dict(zip(names, table.columns, strict=True))
     if len(given) != len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)

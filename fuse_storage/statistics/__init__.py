@@ -232,14 +232,14 @@ def _is_default(part: str, values: pa.Array) -> bool:
 
 def sparse_statistics(table: pa.Table) -> pa.Table:
     """Leave out the columns of statistics that ``encode_statistics`` leaves out where they are sparse."""
-    columns = zip(table.column_names, table.columns, strict=True)
+    columns = zip(table.schema.names, table.columns, strict=True)
     parts = ((name, column, name.rpartition(".")[2] if name.startswith("c.") else "") for name, column in columns)
     return pa.table({name: column for name, column, part in parts if not _is_default(part, chunked_to_array(column))})
 
 
 def fill_statistics(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
     """Fill in all of these columns of statistics, which have all of its own and no new least values."""
-    columns = {name: table.column(name) for name in table.column_names if not name.startswith("c.")}
+    columns = {name: table.column(name) for name in table.schema.names if not name.startswith("c.")}
     for name, data_type in types.items():
         place, part = table.schema.get_field_index(name), name.rpartition(".")[2]
         columns[name] = table[place] if place >= 0 else _part_not_kept(part, data_type, len(table))
