@@ -35,9 +35,11 @@ from fuse_storage import (
     Corrupt,
     Pack,
     Sidecar,
+    extremes,
     prefix_end,
     ranges_to_indices,
     read_untrusted_parquet,
+    truncate_bounds,
 )
 
 __all__ = [
@@ -76,6 +78,7 @@ __all__ = [
     "Votes",
     "decompress",
     "expanded_limit",
+    "extremes",
     "hookimpl",
     "json_documents",
     "json_paths",
@@ -85,5 +88,6 @@ __all__ = [
     "read_untrusted_parquet",
     "state_of",
     "texts_from_lengths",
+    "truncate_bounds",
     "variant_documents",
 ]

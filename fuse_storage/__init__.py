@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fuse_storage.attach.source_files import UNKNOWABLE, SharedKeys, SourceFile, open_source_files
     from fuse_storage.attach.stage_files import FileRules, StagedFiles, reads_as_logged, stage_source_files
     from fuse_storage.bitmaps import pack_mask, unpack_mask
-    from fuse_storage.bounds import prefix_end
+    from fuse_storage.bounds import extremes, prefix_end, truncate_bounds
     from fuse_storage.card import (
         CARD_STYLE,
         MAX_GRID_COLUMNS,

@@ -33,7 +33,7 @@ from fuse_index.predicate import Compare, Context, In, Leaf, Like, Literal, Star
 from fuse_plugins.min_max.integer_keys import has_integer_keys
 from fuse_plugins.min_max.value_ranges import ValueRanges
 
-__all__ = ["MinMax", "ValueRanges", "fuse_index_kinds", "matching_value_set"]
+__all__ = ["MinMax", "ValueRanges", "fuse_index_kinds", "is_ordered_type", "matching_value_set"]
 
 
 MIN_VALUES_SORTED_BY_ARROW = 1000
@@ -52,7 +52,7 @@ class MinMax(IndexKind):
     def compile(
         self, what: Leaf | Conjunction, inputs: Sequence[Input], options: Any, context: Context
     ) -> Probe[ValueRanges] | Refusal:
-        if len(inputs) != 1 or not _is_ordered_type(inputs[0].type):
+        if len(inputs) != 1 or not is_ordered_type(inputs[0].type):
             types = [str(index_input.type) for index_input in inputs]
             return Refusal(Reason.LEAF_UNSUPPORTED, f"{types} is not one column of an ordered type")
         if _is_long_list(what, inputs[0]):
@@ -89,7 +89,7 @@ def _is_long_list(what: Leaf | Conjunction, index_input: Input) -> TypeGuard[In]
     )
 
 
-def _is_ordered_type(data_type: pa.DataType) -> bool:
+def is_ordered_type(data_type: pa.DataType) -> bool:
     """Return whether values of this type have an order that is Spark's and that statistics follow."""
     return has_integer_keys(data_type) or bool(
         is_.is_decimal(data_type) or is_.is_string(data_type) or is_.is_binary(data_type)

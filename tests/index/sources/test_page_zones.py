@@ -118,6 +118,17 @@ def assert_same(table: fuse.Table, expected: pa.Table, conditions: Iterable[str]
         assert table.count(condition) == len(unused)
 
 
+def test_a_zone_map_has_bounds_of_pages_where_a_footer_has_those_of_a_row_group(tmp_path: Path) -> None:
+    table, written = attached(tmp_path)
+    conditions = ["id BETWEEN 29990 AND 30010", "amount IS NULL", "amount > 1.5", "amount = 0.25", "length(city) = 6"]
+    assert table.explain(conditions[0]).zones.kept == table_zones(table)
+    for column in ("id", "amount", "length(city)"):
+        table.create_index(f"{column[:6]}_bounds", "zone_map", [column])
+    assert table.explain(conditions[0]).zones.kept <= 2
+    assert table.explain("amount > 1.5").zones.kept == 0
+    assert_same(table, written, conditions)
+
+
 def table_zones(table: fuse.Table) -> int:
     return int(table.explain("id = 1").to_dict()["zones"]["total"])
 

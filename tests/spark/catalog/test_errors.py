@@ -95,7 +95,8 @@ MISDEEDS = [
         f"CREATE INDEX other ON {T} USING blom (id)",
         "FUSE_INVALID_INDEX",
         "42P17",
-        "no index kind 'blom': did you mean 'bloom'?; installed are aggregate, bloom, full_text, json_path, min_max",
+        "no index kind 'blom': did you mean 'bloom'?; installed are aggregate, bloom, full_text, json_path, min_max, "
+        "zone_map",
     ),
     (
         "DESCRIBE NAMESPACE fuse.nowhere",
