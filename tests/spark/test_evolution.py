@@ -155,6 +155,7 @@ def test_all_ways_of_reading_give_the_same_rows(spark: SparkSession, evolved: fu
     )
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     "where",
     [
@@ -193,6 +194,7 @@ def test_filters_find_rows_of_old_and_new_blocks(
     assert found == sorted(evolved.scan(where, columns=["id"]).to_arrow().column("id").to_pylist())
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     ("columns", "where"),
     [

@@ -47,6 +47,7 @@ def view(spark: SparkSession, url: str) -> Iterator[str]:
     spark.catalog.dropTempView("texts")
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     ("where", "files"),
     [
