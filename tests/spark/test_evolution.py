@@ -194,7 +194,6 @@ def test_filters_find_rows_of_old_and_new_blocks(
     assert found == sorted(evolved.scan(where, columns=["id"]).to_arrow().column("id").to_pylist())
 
 
-@pytest.mark.alike
 @pytest.mark.parametrize(
     ("columns", "where"),
     [

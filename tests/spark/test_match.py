@@ -47,7 +47,6 @@ def view(spark: SparkSession, url: str) -> Iterator[str]:
     spark.catalog.dropTempView("texts")
 
 
-@pytest.mark.alike
 @pytest.mark.parametrize(
     ("where", "files"),
     [

@@ -43,7 +43,6 @@ def outcome(spark: SparkSession, sql: str) -> str:
         return "raises"
 
 
-@pytest.mark.alike
 @pytest.mark.parametrize(("condition", "raises"), CONDITIONS)
 def test_the_driver_raises_where_executors_do(spark: SparkSession, table: str, condition: str, raises: bool) -> None:
     for question in (f"SELECT * FROM {table} WHERE {condition}", f"SELECT count(*) FROM {table} WHERE {condition}"):
@@ -54,7 +53,6 @@ def test_the_driver_raises_where_executors_do(spark: SparkSession, table: str, c
         spark.conf.unset("spark.fuse.index.rows.maxBytes")
 
 
-@pytest.mark.alike
 @pytest.mark.parametrize(("condition", "raises"), CONDITIONS)
 def test_statements_raise_alike_and_leave_nothing_behind(
     spark: SparkSession, table: str, condition: str, raises: bool

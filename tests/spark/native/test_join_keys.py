@@ -55,7 +55,6 @@ ORDERED = {
 }
 
 
-@pytest.mark.alike
 @pytest.mark.parametrize("name", ORDERED)
 def test_keys_of_a_column_whose_blocks_differ_may_prune(tmp_path: Path, name: str) -> None:
     assert judge(tmp_path, ORDERED[name])

@@ -114,7 +114,6 @@ def test_no_key_is_no_block(tables: SparkSession, query: str) -> None:
     assert files_read(compare(tables, query)) == 0
 
 
-@pytest.mark.alike
 @pytest.mark.parametrize("query", EVERY_BLOCK)
 def test_rows_without_a_match_that_the_query_keeps_are_read(tables: SparkSession, query: str) -> None:
     assert files_read(compare(tables, query)) == BLOCKS
