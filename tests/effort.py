@@ -46,6 +46,12 @@ def part(places: Sequence[tuple[int, ...]]) -> list[int]:
     return sorted({*range(0, len(places), STEP), len(places) - 1} - {-1})
 
 
+def numbered(values: Sequence[object]) -> list[int]:
+    """Where each stands among those that are different objects: combinations are made of the same ones."""
+    seen = dict[int, int]()
+    return [seen.setdefault(id(value), len(seen)) for value in values]
+
+
 def left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     """Tests that a run without EFFORT leaves out, of all tests that were collected."""
     alike = defaultdict[str, list[pytest.Item]](list)
@@ -55,5 +61,6 @@ def left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
         elif item.get_closest_marker("alike"):
             alike[item.nodeid.partition("[")[0]].append(item)
     for cases in alike.values():
-        runs = part([tuple(case.callspec.indices.values()) for case in cases])  # type: ignore[attr-defined]
+        given = [case.callspec.params for case in cases]  # type: ignore[attr-defined]
+        runs = part(list(zip(*(numbered([values[name] for values in given]) for name in given[0]), strict=True)))
         yield from (case for number, case in enumerate(cases) if number not in runs)

@@ -59,6 +59,19 @@ def test_more_effort_runs_all_and_a_run_without_leaves_no_file_and_no_kind_out()
     assert len(gone) < len(tests) // 10, sorted(gone)  # they are thorough, and a part of their cases will not do
 
 
+def test_values_of_decorators_one_over_the_other_are_combinations() -> None:
+    """One case of each evolution runs, and of each kind of tables a third of them."""
+
+    def ids(effort: str) -> list[str]:
+        return [case for case in collected(effort) if "test_columns_come_with_the_rows_in_one_commit[" in case]
+
+    kinds = ("copy-on-write", "merge-on-read", "keyed")
+    of_kinds = {kind: [case for case in ids("1") if case.endswith(f"-{kind}]")] for kind in kinds}
+    assert {kind: len(cases) for kind, cases in of_kinds.items()} == dict.fromkeys(kinds, len(ids("2")) // 9)
+    evolutions = [case.removesuffix(f"-{kind}]") for kind, cases in of_kinds.items() for case in cases]
+    assert len(set(evolutions)) == len(evolutions) == len(ids("2")) // 3
+
+
 def test_cases_that_somebody_chose_run() -> None:
     [of_many] = {case.partition("[")[0] for case in collected("2") if "a_function_means_the_same" in case}
     second = [case for case in collected("2") if case.startswith(f"{of_many}[")][1]
