@@ -62,7 +62,7 @@ endef
 ALONE = $(FOLDER); PYTEST_DEBUG_TEMPROOT=$$folder
 
 .PHONY: test
-test: install  ## All tests, Spark's on the newest and the oldest supported Spark; EFFORT=4 tries more of what is drawn
+test: install  ## All tests, Spark's on the newest and the oldest supported Spark; EFFORT=2 runs every case, and EFFORT=4 draws more
 	@FUSE_INDEX_EFFORT=$(EFFORT) $(MAKE) --no-print-directory $(TOGETHER) test-fast test-spark test-spark-oldest
 
 # Two at once: installing waits for the network and the disk in turns.
@@ -160,7 +160,7 @@ test-spark-oldest: export PYSPARK_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
 test-spark-oldest: export PYSPARK_DRIVER_PYTHON := $(abspath $(VENV_OLDEST)/bin/python)
 test-spark-oldest: $(VENV_OLDEST)/.dev $(LAKES)/.fetched
 	@$(ALONE) nice -n 2 $(VENV_OLDEST)/bin/python $(PYTEST_SPARK) tests/index/export -m "$(if $(filter 1,$(EFFORT)),not any_spark)" $(NAMED)
-	@$(ALONE) nice -n 2 $(VENV_OLDEST)/bin/python -m pytest tests/lakes -p no:xdist --durations=10 -m "$(if $(filter 1,$(EFFORT)),not thorough)" $(NAMED)
+	@$(ALONE) nice -n 2 $(VENV_OLDEST)/bin/python -m pytest tests/lakes -p no:xdist --durations=10 $(NAMED)
 
 $(VENV)/$(CLASSES): $(VENV)/.dev
 	@echo "Writing $@ (once)"

@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
-from tests.effort import effort
+from tests.effort import effort, everything, left_out
 
 # how long a case takes says more of the machine than of the code
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=effort(50))
@@ -25,6 +25,15 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what runs where EFFORT says more, unless somebody chose the cases (``-k``, ``file::test[case]``)."""
+    if everything() or config.option.keyword or any("[" in argument for argument in config.args):
+        return
+    gone = set(left_out(items))
+    config.hook.pytest_deselected(items=[item for item in items if item in gone])
+    items[:] = [item for item in items if item not in gone]
 
 
 @pytest.hookimpl(trylast=True)

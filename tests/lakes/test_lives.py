@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.effort import effort
+from tests.effort import effort, everything
 from tests.lakes.lives import Life
 from tests.lakes.tables import use_index
 from tests.lakes.test_typed import create
@@ -19,6 +19,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": ["UTC", "Asia/Kathmandu"],
     "spark.sql.exchange.reuse": ["true", "false"],
 }
+STEPS = 8 if everything() else 2
 
 
 def properties(format_: str, chosen: random.Random) -> dict[str, str]:
@@ -32,15 +33,14 @@ def properties(format_: str, chosen: random.Random) -> dict[str, str]:
     return {**modes, "format-version": chosen.choice(["2", "3"]), "write.distribution-mode": "none"}
 
 
-@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:left out of the table")  # CHAR, which Delta's connector pads
 @pytest.mark.parametrize("seed", range(effort(1)))
-@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+@pytest.mark.parametrize("format_", [pytest.param("delta", marks=pytest.mark.thorough), "iceberg"])
 def test_a_life(ways: Ways, spark: SparkSession, home: Path, format_: str, seed: int) -> None:
     chosen = random.Random(f"{format_} {seed}")
     name = create(spark, home, format_, properties(format_, chosen))
     table, life = use_index(spark, home, name, *typed.INDEXED), Life(spark, name, chosen)
-    for _ in range(8):
+    for _ in range(STEPS):
         life.step()
         if chosen.random() < 0.2:
             table.sync()

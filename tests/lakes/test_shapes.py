@@ -6,14 +6,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from tests.effort import effort
+from tests.effort import effort, some_of
 from tests.lakes.tables import create_delta, create_iceberg, use_index
 from tests.spark.foreign.shapes import OF_FILES, SHAPES, X, Y
 from tests.spark.foreign.sources import FILES, MISSING
 from tests.spark.foreign.ways import Use, Ways, conf, same_on_random_conditions
-
-EVERY = 1 if effort(1) > 1 else 5
-"""Each of so many shapes is run: all of them are, over Parquet."""
 
 
 @pytest.fixture(scope="module", params=["delta", "iceberg"])
@@ -28,7 +25,7 @@ def test_shapes_of_queries(ways: Ways, source: str) -> None:
     # Delta has no `_metadata.row_index` of tables without deletion vectors, and Iceberg no `_metadata`.
     of_files = {name: shape for name, shape in OF_FILES.items() if "row_index" not in shape[0]}
     shapes = SHAPES | of_files if source.startswith("delta") else SHAPES
-    some = dict(list(shapes.items())[::EVERY])
+    some = dict(some_of(list(shapes.items())))  # all of them are run over Parquet
     with conf(ways.spark, spark_sql_autoBroadcastJoinThreshold="-1"):
         found = {name: sorted(ways.left_out(sql.format(t=source))) for name, (sql, _) in some.items()}
 

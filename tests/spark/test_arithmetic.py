@@ -155,6 +155,7 @@ CASES = [
 ]
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("text", CASES)
 def test_only_what_rows_come_to_is_evaluated(spark: SparkSession, ansi: bool, text: str) -> None:
     rows = _decimal_pairs(largest=False)

@@ -155,6 +155,7 @@ def test_all_ways_of_reading_give_the_same_rows(spark: SparkSession, evolved: fu
     )
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     "where",
     [

@@ -103,6 +103,7 @@ SAME = [
 ]
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(("where", "same"), SAME)
 def test_a_function_means_the_same_on_tables_of_ours_and_of_others(spark: SparkSession, where: str, same: str) -> None:
     ours, others = (
@@ -115,6 +116,7 @@ def test_a_function_means_the_same_on_tables_of_ours_and_of_others(spark: SparkS
         assert sorted(repr(Row(n=row.n, maybe=row.maybe)) for row in found if row.place == place) == expected
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     ("where", "files"),
     [

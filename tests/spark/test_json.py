@@ -101,6 +101,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("where", QUESTIONS)
 def test_rows_are_those_of_spark_and_blocks_are_skipped(
     spark: SparkSession, view: str, plain: DataFrame, where: str

@@ -103,6 +103,7 @@ QUESTIONS = [
 ]
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("where", QUESTIONS)
 def test_answers_are_those_of_plain_rows(spark: SparkSession, view: str, plain: DataFrame, where: str) -> None:
     found = spark.sql(f"SELECT id FROM {view} WHERE {where}").collect()

@@ -36,6 +36,7 @@ def test_there_are_22_queries() -> None:
     assert list(queries()) == [f"q{number:02}" for number in range(1, 23)]
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("name", queries())
 def test_a_query_has_the_rows_of_plain_parquet(tpch: SparkSession, name: str) -> None:
     query = queries()[name]

@@ -11,7 +11,7 @@ import fuse_index as fuse
 from fuse_index.expressions.variant.columns import with_texts
 from fuse_index.predicate import Column, Compare, IsNull, Literal, Predicate
 from fuse_storage import is_variant
-from tests.effort import effort
+from tests.effort import everything
 
 COLUMNS, VALUES = 4, 3
 """How many columns of a table are asked about, and values of each."""
@@ -54,7 +54,7 @@ def assert_right(table: fuse.Table, expected: pa.Table) -> None:
     for predicate, keep in questions(table, expected):
         right = sorted(texts(expected.filter(keep)))
         columns += isinstance(predicate, IsNull)  # the first question on each
-        for indexes in (True, False) if columns == 1 or effort(1) > 1 else (True,):
+        for indexes in (True, False) if columns == 1 or everything() else (True,):
             assert sorted(texts(table.scan(predicate, indexes=indexes).to_arrow())) == right, (predicate, indexes)
 
 

@@ -105,6 +105,7 @@ DEFAULTS = {
 }
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("type_", DEFAULTS)
 def test_what_spark_takes_for_a_default_is_that_value(session: SparkSession, type_: str) -> None:
     both = Both(session, "ours")

@@ -118,6 +118,7 @@ EVOLUTIONS: dict[str, tuple[str, dict[str, str], dict[int, Row]]] = {
 }
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("evolution", EVOLUTIONS)
 def test_columns_come_with_the_rows_in_one_commit(

@@ -93,6 +93,7 @@ def _with_null(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays([values.slice(0, 5), pa.nulls(1, values.type), values.slice(6)])
 
 
+@pytest.mark.alike
 @pytest.mark.filterwarnings("ignore:left out of the table")
 @pytest.mark.parametrize("name", COLUMNS)
 def test_conditions_on_values_that_spark_reads(ways: Ways, tmp_path: Path, name: str) -> None:

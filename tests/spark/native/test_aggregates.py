@@ -173,12 +173,14 @@ LEFT = [
 ]
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("query", ANSWERED)
 def test_what_an_index_keeps_is_answered_from_it(tables: SparkSession, query: str) -> None:
     assert answered(both(tables, query, "whole")) == "whole"
     assert answered(both(tables, query, "part")) == "partly"
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("query", LEFT)
 def test_what_it_does_not_keep_is_left_as_it_was_and_explained(tables: SparkSession, query: str) -> None:
     df = both(tables, query, "whole")

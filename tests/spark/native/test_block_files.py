@@ -105,6 +105,7 @@ def test_spark_reads_the_rows_that_were_written(frame: DataFrame) -> None:
     assert [comparable(row.asDict(recursive=True)) for row in found] == [comparable(row) for row in expected]
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     ("where", "count"),
     [

@@ -55,6 +55,7 @@ QUERIES: list[Callable[[DataFrame], DataFrame]] = [
 ]
 
 
+@pytest.mark.alike
 @pytest.mark.any_spark
 @pytest.mark.parametrize("number", range(len(QUERIES)))
 def test_spark_reads_what_counts(spark: SparkSession, table: fuse.Table, view: DataFrame, number: int) -> None:

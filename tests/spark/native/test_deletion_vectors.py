@@ -102,6 +102,7 @@ QUERIES = [
 ]
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("query", QUERIES)
 def test_queries_give_the_rows_that_rewritten_blocks_would(views: SparkSession, query: str) -> None:
     compare(views, query)

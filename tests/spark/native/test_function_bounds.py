@@ -66,6 +66,7 @@ def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[tup
         spark.conf.set(name, value)
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("where", CONDITIONS)
 def test_a_function_s_values_imply_bounds(session: tuple[SparkSession, bool], place: str, where: str) -> None:
     spark, ansi = session

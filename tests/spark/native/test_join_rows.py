@@ -64,6 +64,7 @@ def compare(spark: SparkSession, query: str) -> DataFrame:
     return found
 
 
+@pytest.mark.alike
 @pytest.mark.any_spark
 @pytest.mark.parametrize(
     ("query", "rows"),

@@ -93,6 +93,7 @@ def shuffles(df: DataFrame) -> int:
     return plan_of(df).split("== Initial Plan ==")[0].count("Exchange hashpartitioning")
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     ("kind", "sides", "by"),
     [
@@ -116,6 +117,7 @@ def test_rows_without_a_day_find_each_other(tables: SparkSession) -> None:
     assert found.count() > 0
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -102,6 +102,7 @@ EVERY_BLOCK = [
 ]
 
 
+@pytest.mark.alike
 @pytest.mark.any_spark
 @pytest.mark.parametrize("query", [*ONE_BLOCK, *TERMS])
 def test_keys_of_the_small_side_choose_blocks(tables: SparkSession, query: str) -> None:
@@ -118,6 +119,7 @@ def test_rows_without_a_match_that_the_query_keeps_are_read(tables: SparkSession
     assert files_read(compare(tables, query)) == BLOCKS
 
 
+@pytest.mark.alike
 @pytest.mark.any_spark
 @pytest.mark.parametrize("query", [*ONE_BLOCK, *TERMS, *NO_BLOCK, *EVERY_BLOCK])
 @pytest.mark.parametrize("setting", ["spark.sql.adaptive.enabled", "spark.sql.exchange.reuse"])
@@ -129,6 +131,7 @@ def test_rows_are_the_same_under_other_planners(tables: SparkSession, query: str
         tables.conf.unset(setting)
 
 
+@pytest.mark.alike
 @pytest.mark.any_spark
 @pytest.mark.parametrize(
     ("query", "blocks"),
@@ -148,6 +151,7 @@ def test_executors_read_by_the_same_keys(tables: SparkSession, query: str, block
         tables.conf.unset(MAX_ROW_BYTES)
 
 
+@pytest.mark.alike
 @pytest.mark.any_spark
 @pytest.mark.parametrize("query", [*ONE_BLOCK, *TERMS])
 def test_rows_are_the_same_where_sides_are_shuffled(tables: SparkSession, query: str) -> None:

@@ -21,7 +21,7 @@ STEP = 100_000
 @pytest.mark.any_spark
 def test_rows_that_clients_were_told_of_outlive_kills_of_clients_and_servers(tmp_path: Path) -> None:
     chance, told, first = random.Random(29), set[int](), 0
-    for turn in range(effort(2)):
+    for turn in range(effort(1)):
         for server in start(tmp_path):
             if not turn:
                 assert server.told("refused", "CREATE NAMESPACE lake.served") == ""

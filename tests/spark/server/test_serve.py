@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import fuse_index as fuse
-from tests.effort import effort
+from tests.effort import everything
 from tests.spark import servers
 from tests.spark.catalog import slt
 from tests.spark.server.served import SLEEP, TOKEN, Served, start
@@ -72,7 +72,7 @@ def test_a_client_s_own_functions_and_files_work_beside_ours(served, statements,
 
 @pytest.mark.any_spark
 def test_files_of_statements_give_the_same_through_connect(served):
-    folder, names = served.lake.parent, FILES if effort(1) > 1 else FEW_FILES
+    folder, names = served.lake.parent, FILES if everything() else FEW_FILES
     slt.make_filled_table(folder / "made")
 
     told = served.told("files", json.dumps({"folder": str(folder), "names": names}), seconds=100 + 30 * len(names))

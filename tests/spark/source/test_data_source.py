@@ -361,6 +361,7 @@ def table(session: SparkSession, url: str) -> DataFrame:
     return load(session, url)
 
 
+@pytest.mark.alike
 @pytest.mark.every_spark
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_filters_give_the_rows_that_spark_alone_gives(table: DataFrame, plain: DataFrame, question: str) -> None:
