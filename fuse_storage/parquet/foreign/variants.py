@@ -14,7 +14,7 @@ import pyarrow.types as is_
 
 from fuse_storage.parquet.footer import Footer
 from fuse_storage.parquet.foreign.shredded import TYPED_VALUE
-from fuse_storage.parquet.foreign.thrift_footer import DOT, INT96_TYPE, PHYSICAL_TYPES, variant_names
+from fuse_storage.parquet.foreign.thrift_footer import DOT, INT96_TYPE, PHYSICAL_TYPES, variant_paths
 from fuse_storage.schema.types import is_list_type
 from fuse_storage.schema.variant import METADATA, VALUE, is_variant_struct
 
@@ -35,7 +35,7 @@ _TYPES_THAT_SPARK_LACKS = frozenset([pa.time64("us"), pa.timestamp("ns"), pa.tim
 
 def told_variants(footer: Footer, spark_schema: bytes) -> frozenset[str]:
     """The names of columns at the top that a file says are VARIANT. ``spark_schema``: JSON, or nothing."""
-    found = {name.replace(DOT, ".") for name in variant_names(footer.schema_bytes)}
+    found = {path[0].replace(DOT, ".") for path in variant_paths(footer.schema_bytes) if len(path) == 1}
     try:
         fields = json.loads(spark_schema or b"{}").get("fields", [])
         found |= {str(field["name"]) for field in fields if field["type"] == "variant"}
