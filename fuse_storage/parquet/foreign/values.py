@@ -13,7 +13,7 @@ import pyarrow.types as is_
 from fuse_storage.errors import Corrupt, Unsupported
 from fuse_storage.parquet.footer import ForeignLayout
 from fuse_storage.parquet.foreign.shredded import put_together
-from fuse_storage.schema.conform import child_arrays
+from fuse_storage.schema.nested_arrays import child_arrays
 from fuse_storage.schema.variant import VARIANT, is_variant, to_variants
 from fuse_storage.schema.variant_bytes import MalformedVariant
 
