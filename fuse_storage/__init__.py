@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         evolve_to,
         mark_narrower,
         plain_source_columns,
+        variant_types,
     )
     from fuse_storage.attach.source_files import UNKNOWABLE, SharedKeys, SourceFile, open_source_files
     from fuse_storage.attach.stage_files import FileRules, StagedFiles, reads_as_logged, stage_source_files

@@ -17,6 +17,7 @@ import pyarrow.types as is_
 
 from fuse_storage import statistics
 from fuse_storage.attach.page_zones import PageZones, group_sizes
+from fuse_storage.attach.source_columns import variant_types
 from fuse_storage.attach.source_files import UNKNOWABLE, SourceFile
 from fuse_storage.commit.schema_evolution import can_widen
 from fuse_storage.deletion_vector import write_vectors
@@ -49,7 +50,6 @@ from fuse_storage.parquet.foreign.thrift_footer import variant_paths
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Schema
-from fuse_storage.schema.variant import is_variant
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.store import Store
 
@@ -170,8 +170,7 @@ class _BlockUnit:
         footer = opened.footer(physical_names(schema) if by_id else None)
         found = read_file_schema(footer)
         keys = {each.id if by_id else each.physical_name: each for each in schema.fields}
-        variants = {each.physical_name for each in schema.fields if is_variant(each.type)}
-        columns = file_columns(found, footer, opened.where, rules.votes_only, variants)
+        columns = file_columns(found, footer, opened.where, rules.votes_only, variant_types(schema.fields))
         columns = _readable(columns, schema, opened.where)
         by_name = {each.physical_name: each.id for each in schema.fields}
         constants: dict[int, Any] = {by_name[name]: None for name in columns.nulls if name in by_name}

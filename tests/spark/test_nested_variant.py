@@ -1,6 +1,8 @@
 """VARIANT within other columns: what Spark finds in plain Parquet, natively, by rows, in Python and locally."""
 
 import itertools
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_index.errors import OpaqueError
 from fuse_storage.testing import check_invariants
+from tests.index.sources.test_variants import Log
 
 pytestmark = pytest.mark.every_spark
 
@@ -133,6 +136,19 @@ def test_locally_found_rows_are_those_that_spark_finds(url: str, answers: dict[s
     assert not wrong
     assert len(opaque) < len(QUESTIONS)
     assert all("d[0]" in question or "string" in question for question in opaque)
+
+
+def test_columns_of_delta_with_a_variant_in_them_are_read(
+    spark: SparkSession, url: str, plain: DataFrame, tmp_path: Path
+) -> None:
+    fields = json.loads(plain.schema.json())["fields"]
+    lake = Log(tmp_path / "lake", {field["name"]: field["type"] for field in fields})
+    for file in Path(url, "_b").glob("*.parquet"):
+        shutil.copy(file, tmp_path / "lake")
+        lake.add_file(file.name)
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
+    assert texts(fuse_spark.read(spark, table.stored.store.url)) == texts(plain)
+    assert table.to_arrow().sort_by("id").to_pylist() == fuse.open_table(url).to_arrow().sort_by("id").to_pylist()
 
 
 def test_few_blocks_are_read_in_spark(spark: SparkSession, url: str) -> None:

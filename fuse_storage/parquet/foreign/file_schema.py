@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,13 +14,20 @@ import pyarrow.types as is_
 from fuse_storage.errors import SchemaError, Unsupported
 from fuse_storage.parquet.footer import Footer
 from fuse_storage.parquet.foreign.thrift_footer import DOT, INT96_TYPE
-from fuse_storage.parquet.foreign.variants import WITHOUT_SHREDDING_HINT, is_beyond_spark, variant_problem
+from fuse_storage.parquet.foreign.variants import (
+    WITHOUT_SHREDDING_HINT,
+    is_beyond_spark,
+    type_with_variants,
+    variant_problem,
+)
 from fuse_storage.parquet.page_subset import forge_file
 from fuse_storage.schema import types
 from fuse_storage.schema.nested import nested_type_like
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.schema.variant import VARIANT, is_variant, is_variant_struct
 
+VariantTypes = Mapping[str, pa.DataType]
+"""Types of columns, with the names of a file throughout, by their own."""
 TypeWidening = Callable[[pa.DataType, pa.DataType], bool]
 """Whether readers widen values of the one type to the other."""
 
@@ -62,13 +70,17 @@ class FileColumns:
 
 
 def file_columns(
-    found: pa.Schema, footer: Footer, where: str, votes_only: bool = False, variants: Container[str] = ()
+    found: pa.Schema,
+    footer: Footer,
+    where: str,
+    votes_only: bool = False,
+    variants: VariantTypes = MappingProxyType({}),
 ) -> FileColumns:
     """The columns of a file that a table can hold. ``found``: as Arrow reads them.
 
     ``votes_only``: those that can be voted on; none of two that differ only in case is among them, since readers may
-    take the one for the other. ``variants``: names of columns that are VARIANT. Raises SchemaError, naming the file,
-    for two columns of one name.
+    take the one for the other. ``variants``: types of columns that are VARIANT or have one in them. Raises SchemaError,
+    naming the file, for two columns of one name.
     """
     if not votes_only and (twice := _twice(found)):
         raise SchemaError(f"{where} has two columns {twice[0]}: rename one")
@@ -80,7 +92,7 @@ def file_columns(
     for each in found:
         if each.name in nulls:
             continue
-        if each.name in variants:
+        if is_variant(variants.get(each.name)):
             if problem := variant_problem(each, footer):
                 refused[each.name] = f"{where}: column {each.name!r} {problem}; {WITHOUT_SHREDDING_HINT}"
                 continue
@@ -94,7 +106,9 @@ def file_columns(
             if each.name in converted:
                 kept.append(each.with_type(types.to_storage_type(each.type, each.name)))
             else:
-                kept.append(_stored_field(each, (), int96, where))
+                stored = _stored_field(each, (), int96, where)
+                wanted = variants.get(each.name, stored.type)
+                kept.append(stored.with_type(type_with_variants(stored, wanted, where)))
         except (SchemaError, Unsupported) as refusal:
             refused[each.name] = str(refusal)
     return FileColumns(pa.schema(kept), refused, frozenset(nulls), frozenset(converted), frozenset(shredded))

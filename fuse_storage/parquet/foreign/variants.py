@@ -12,11 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as is_
 
+from fuse_storage.errors import SchemaError
 from fuse_storage.parquet.footer import Footer
 from fuse_storage.parquet.foreign.shredded import TYPED_VALUE
 from fuse_storage.parquet.foreign.thrift_footer import DOT, INT96_TYPE, PHYSICAL_TYPES, variant_paths
-from fuse_storage.schema.types import is_list_type
-from fuse_storage.schema.variant import METADATA, VALUE, is_variant_struct
+from fuse_storage.schema.nested import child_fields, nested_type_like
+from fuse_storage.schema.nested_arrays import holds_variant
+from fuse_storage.schema.types import is_list_type, storage_type_name
+from fuse_storage.schema.variant import METADATA, VALUE, VARIANT, is_variant, is_variant_struct
 
 WITHOUT_SHREDDING_HINT = (
     "have the source write it without shredding (in Spark spark.sql.variant.writeShredding.enabled=false), and the "
@@ -59,6 +62,31 @@ def variant_problem(column: pa.Field, footer: Footer) -> str | None:
     leaves = (footer.metadata.schema.column(each) for each in numbers)
     odd = next(_odd_parts(parts, "", leaves), None)
     return None if odd is None else f"is a VARIANT shredded in a way that no specification has: {odd}"
+
+
+def type_with_variants(found: pa.Field, wanted: pa.DataType, where: str, above: str = "") -> pa.DataType:
+    """The type of a column of a file, with VARIANT where ``wanted`` has it. Raises SchemaError if that is shredded.
+
+    ``where``: the file; ``above``: the path of what the column is in.
+    """
+    kind, path = found.type, above + found.name
+    if is_variant(wanted):
+        if not is_variant_struct(kind):
+            raise SchemaError(
+                f"{where}: {path!r} is a VARIANT within a column, and is held as {kind}; {WITHOUT_SHREDDING_HINT}"
+            )
+        return VARIANT
+    if not holds_variant(wanted) or storage_type_name(kind) != storage_type_name(wanted):
+        return kind
+    known = child_fields(wanted)
+    if is_.is_struct(kind):
+        by_name = {part.name: part for part in known}
+        known = [by_name.get(part.name, part) for part in kind]
+    parts = [
+        part.with_type(type_with_variants(part, field.type, where, f"{path}."))
+        for part, field in zip(child_fields(kind), known, strict=True)
+    ]
+    return nested_type_like(kind, parts)
 
 
 def is_beyond_spark(kind: pa.DataType) -> bool:

@@ -78,13 +78,9 @@ def rows(first: int, values: pa.Array) -> pa.Table:
 
 
 def test_variants_are_attached_and_indexed(tmp_path: Path) -> None:
-    log = Log(
-        tmp_path / "lake",
-        {"id": "long", "v": "variant", "l": {"type": "array", "elementType": "variant", "containsNull": True}},
-    )
+    log = Log(tmp_path / "lake", {"id": "long", "v": "variant"})
     log.add(rows(0, variants()))
-    with pytest.warns(fuse.LeftOutWarning, match="'l'.*'variant'"):
-        table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
     assert table.schema.field("v").type == VARIANT
     table.create_index("by_path", "json_path", ["v"], paths="$.n")
     assert table.to_arrow().column("v").to_pylist() == DOCUMENTS
@@ -138,3 +134,70 @@ def test_a_column_that_earlier_versions_left_out_comes_with_the_next_sync(
     found = table.to_arrow().sort_by("id").column("v").to_pylist()
     assert found == ['{"n":1}', "{}", '"x"', "null", None, "5", *DOCUMENTS]
     assert not table.inspect.left_out()
+
+
+PART = {"nullable": True, "metadata": {}}
+AROUND: dict[str, Any] = {
+    "id": "long",
+    "s": {
+        "type": "struct",
+        "fields": [{"name": "a", "type": "long", **PART}, {"name": "v", "type": "variant", **PART}],
+    },
+    "l": {"type": "array", "elementType": "variant", "containsNull": True},
+    "m": {"type": "map", "keyType": "string", "valueType": "variant", "valueContainsNull": True},
+}
+
+
+def rows_around(first: int, values: pa.Array) -> pa.Table:
+    """Each value within a struct, an array and a map."""
+    count = len(values)
+    struct = pa.StructArray.from_arrays([pa.array(range(count)), values], ["a", "v"])
+    keys = pa.array(["k"] * count)
+    nested = {"s": struct, "l": pa.ListArray.from_arrays(pa.array(range(count + 1), pa.int32()), values)}
+    nested["m"] = pa.MapArray.from_arrays(pa.array(range(count + 1), pa.int32()), keys, values)
+    return pa.table({"id": range(first, first + count), **nested})
+
+
+def test_variants_within_columns_are_attached_and_indexed(tmp_path: Path) -> None:
+    log = Log(tmp_path / "lake", AROUND)
+    log.add(rows_around(0, variants()))
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
+    assert not table.inspect.left_out()
+    assert "nested-variant" in table.snapshot.reader_features
+    shown = [
+        {"id": number, "s": {"a": number, "v": text}, "l": [text], "m": [("k", text)]}
+        for number, text in enumerate(DOCUMENTS)
+    ]
+    assert table.to_arrow().to_pylist() == shown
+    table.create_index("by_path", "json_path", ["s.v"], paths="$.n")
+    log.add(rows_around(10, variants()))
+    log.add(pa.table({"id": [20]}))
+    table.sync()
+    assert table.to_arrow("variant_get(s.v, '$.n', 'int') = 2", ["id"]).column("id").to_pylist() == [1, 11]
+    assert table.explain("variant_get(s.v, '$.n', 'int') = 7").blocks.kept == 0
+    assert table.count("m['k'] IS NULL") == 3
+    assert table.convert().row_count == 13
+    table.append([{"id": 30, "s": {"v": '{"n":3}'}}])
+    table.update("id = 0", {"l": "NULL"})
+    assert table.to_arrow("variant_get(s.v, '$.n', 'int') > 1", ["id"]).column("id").to_pylist() == [1, 11, 30]
+
+
+@pytest.mark.parametrize("name", ["s", "l", "m"])
+def test_a_shredded_variant_within_a_column_is_left_out_or_fails_the_sync(name: str, tmp_path: Path) -> None:
+    odd = rows_around(10, shredded([{"n": 1}, {}, "x", None, ..., 5], {"n": pa.int64()})).select(["id", name])
+    plain = rows_around(0, variants()).select(["id", name])
+    for first, second in ((plain, odd), (odd, plain)):
+        log = Log(tmp_path / f"lake{second is odd}", {each: AROUND[each] for each in ("id", name)})
+        log.add(first)
+        if second is odd:
+            table = fuse.attach(log.place, tmp_path / "table", "delta")
+            log.add(second)
+            with pytest.raises(fuse.SchemaError, match=rf"2\.parquet: '{name}.*' is a VARIANT within a column"):
+                table.sync()
+            assert table.count() == len(DOCUMENTS)
+            continue
+        with pytest.warns(fuse.LeftOutWarning, match=rf"'{name}.*' is a VARIANT within a column"):
+            table = fuse.attach(log.place, tmp_path / "other", "delta")
+        log.add(second)
+        assert not table.sync().reread
+        assert table.schema.names == ["id"]
