@@ -129,6 +129,9 @@ def test_variants_within_columns_go_every_way(sql_spark: SparkSession, nested: s
     nothing = (None, None, None, None)
     whole = {1: first, 2: nothing, **{10 + n: (f'{{"a":{n}}}', None, None, 5) for n in range(3)}}
     assert nested_rows(sql_spark, nested) == whole
+    changes = sql_spark.read.format("fuse").option("read_changes", "true").option("since", "1").load(nested)
+    found = {row.id: (row.v, row.l, row.m, row.a) for row in changes.selectExpr("id", *AS_TEXT.split(", ")).collect()}
+    assert found == whole
     sql_spark.sql(f"CREATE INDEX by_path ON fuse.`{nested}` USING json_path (s.v)")
     found = sql_spark.sql(f"SELECT id FROM fuse.`{nested}` WHERE variant_get(s.v, '$.a', 'int') = 77")
     assert found.collect() == []
@@ -151,10 +154,6 @@ def test_variants_within_columns_go_every_way(sql_spark: SparkSession, nested: s
     copy = str(tmp_path / "copy")
     sql_spark.sql(f"CREATE TABLE fuse.`{copy}` AS SELECT * FROM fuse.`{nested}`")
     assert nested_rows(sql_spark, copy) == whole
-    changes = sql_spark.read.format("fuse").option("read_changes", "true").option("since", "0").load(copy)
-    assert {row.id: row.v for row in changes.selectExpr("id", "to_json(s.v) v").collect()} == {
-        number: row[0] for number, row in whole.items()
-    }
     check_invariants(fuse.open_table(nested).stored)
 
 
