@@ -120,7 +120,7 @@ def nested(sql_spark: SparkSession, tmp_path: Path) -> str:
              map('k', parse_json('[1]'), 'n', NULL)), (2, NULL, NULL, NULL)"""
     )
     made = "named_struct('a', 5, 'v', parse_json(concat('{\"a\":', id, '}')))"
-    sql_spark.sql(f"INSERT INTO fuse.`{place}` (id, s) SELECT id + 10, {made} FROM range(3)")
+    sql_spark.sql(f"INSERT INTO fuse.`{place}` SELECT id + 10, {made}, NULL, NULL FROM range(3)")
     return place
 
 
@@ -145,7 +145,7 @@ def test_variants_within_columns_go_every_way(sql_spark: SparkSession, nested: s
         f"""MERGE INTO fuse.`{nested}` t USING (SELECT 1L id, named_struct('a', 9, 'v', parse_json('[7]')) s, m
                 FROM fuse.`{nested}` WHERE id = 1 UNION ALL SELECT 99L, NULL, NULL) u
             ON t.id = u.id WHEN MATCHED THEN UPDATE SET s = u.s, m = u.m
-            WHEN NOT MATCHED THEN INSERT (id, s, m) VALUES (u.id, u.s, u.m)"""
+            WHEN NOT MATCHED THEN INSERT (id, s, l, m) VALUES (u.id, u.s, NULL, u.m)"""
     )
     whole[1], whole[99], whole[2] = ("[7]", *first[1:3], 9), nothing, (None, None, '{"x":null}', None)
     whole[10] = ('{"u":1}', "[null]", None, 5)
@@ -172,8 +172,9 @@ def test_rows_of_a_key_carry_variants_within(sql_spark: SparkSession, tmp_path: 
     sql_spark.sql(f"CREATE TABLE fuse.`{keyed}` (id BIGINT NOT NULL, {NESTED}) TBLPROPERTIES ('primary_key' = 'id')")
     for value in ("1", "2"):
         struct = f"named_struct('a', 1, 'v', parse_json('{value}'))"
-        sql_spark.sql(f"INSERT INTO fuse.`{keyed}` (id, s) VALUES (1, {struct}), (2, NULL)")
-    sql_spark.sql(f"INSERT INTO fuse.`{keyed}` (id, l) SELECT id, array(CAST(NULL AS VARIANT)) FROM range(2, 4)")
+        sql_spark.sql(f"INSERT INTO fuse.`{keyed}` VALUES (1, {struct}, NULL, NULL), (2, NULL, NULL, NULL)")
+    lists = "SELECT id, NULL, array(CAST(NULL AS VARIANT)), NULL FROM range(2, 4)"
+    sql_spark.sql(f"INSERT INTO fuse.`{keyed}` {lists}")
     assert nested_rows(sql_spark, keyed) == {
         1: ("2", None, None, 1),
         2: (None, "[null]", None, None),
