@@ -15,7 +15,7 @@ from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema import types
 from fuse_storage.schema.names import check_names
 from fuse_storage.schema.nested import child_fields, nested_type_like
-from fuse_storage.schema.nested_arrays import holds_variant
+from fuse_storage.schema.nested_arrays import file_type, holds_variant
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.schema.variant import is_variant
 
@@ -57,15 +57,7 @@ def _parts(kind: pa.DataType) -> list[pa.Field]:
 
 def variant_types(columns: Iterable[SourceColumn | Field]) -> dict[str, pa.DataType]:
     """The types of columns that are VARIANT or have one in them, with the names of files throughout, by these."""
-    return {each.physical_name: _file_type(each) for each in columns if holds_variant(each.type)}
-
-
-def _file_type(column: SourceColumn | Field) -> pa.DataType:
-    if is_variant(column.type):
-        return column.type
-    return nested_type_like(
-        column.type, [pa.field(child.physical_name, _file_type(child)) for child in column.children]
-    )
+    return {each.physical_name: file_type(each) for each in columns if holds_variant(each.type)}
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +64,26 @@ def repeat_scalar(value: pa.Scalar, count: int) -> pa.Array:
 def empty_table(schema: pa.Schema) -> pa.Table:
     """A table without a row; Arrow's own method makes none where a column has a VARIANT in it."""
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+class _Column(Protocol):
+    """A column of a table, or of a source."""
+
+    @property
+    def type(self) -> pa.DataType: ...
+
+    @property
+    def physical_name(self) -> str: ...
+
+    @property
+    def children(self) -> Sequence[_Column]: ...
+
+
+def file_type(column: _Column) -> pa.DataType:
+    """The type of a column with the names of files throughout, in which VARIANT is itself."""
+    if is_variant(column.type):
+        return column.type
+    return nested_type_like(column.type, [pa.field(child.physical_name, file_type(child)) for child in column.children])
 
 
 def holds_variant(data_type: pa.DataType) -> bool:

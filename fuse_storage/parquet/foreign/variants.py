@@ -6,7 +6,8 @@ A file says it by Parquet's logical type, or by the schema that Spark keeps in i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,13 +19,16 @@ from fuse_storage.parquet.foreign.shredded import TYPED_VALUE
 from fuse_storage.parquet.foreign.thrift_footer import DOT, INT96_TYPE, PHYSICAL_TYPES, variant_paths
 from fuse_storage.schema.nested import child_fields, nested_type_like
 from fuse_storage.schema.nested_arrays import holds_variant
-from fuse_storage.schema.types import is_list_type, storage_type_name
+from fuse_storage.schema.types import is_list_type
 from fuse_storage.schema.variant import METADATA, VALUE, VARIANT, is_variant, is_variant_struct
 
 WITHOUT_SHREDDING_HINT = (
     "have the source write it without shredding (in Spark spark.sql.variant.writeShredding.enabled=false), and the "
     "files that have it so anew"
 )
+VariantTypes = Mapping[str, pa.DataType]
+"""Types of columns that are VARIANT or have one in them, with the names of a file throughout, by their own."""
+NO_VARIANTS: VariantTypes = MappingProxyType({})
 _FIELD_ID = b"PARQUET:field_id"
 _PLAIN_TYPES = frozenset(
     [
@@ -47,8 +51,11 @@ def told_variants(footer: Footer, spark_schema: bytes) -> frozenset[str]:
     return frozenset(found)
 
 
-def variant_problem(column: pa.Field, footer: Footer) -> str | None:
-    """Why a column of a file cannot be read as VARIANT, if it cannot. ``column``: as Arrow reads it."""
+def variant_problem(column: pa.Field, leaves: Sequence[pq.ColumnSchema]) -> str | None:
+    """Why a column of a file, or a part of one, cannot be read as VARIANT, if it cannot.
+
+    ``column``: as Arrow reads it; ``leaves``: its Parquet columns.
+    """
     kind = column.type
     if not is_.is_struct(kind) or kind.get_field_index(METADATA) < 0:
         return f"is a VARIANT, and is held as {kind}"
@@ -56,37 +63,78 @@ def variant_problem(column: pa.Field, footer: Footer) -> str | None:
         return None
     if not is_.is_binary(kind.field(METADATA).type):
         return f"is a VARIANT whose metadata is {kind.field(METADATA).type}"
-    parts, above = pa.struct([part for part in kind if part.name != METADATA]), column.name.replace(".", DOT) + "."
-    paths = [form.path.decode() for form in footer.forms]
-    numbers = [each for each, path in enumerate(paths) if path.startswith(above) and path != above + METADATA]
-    leaves = (footer.metadata.schema.column(each) for each in numbers)
-    odd = next(_odd_parts(parts, "", leaves), None)
+    others = [leaf for part, inner in _with_leaves(kind, leaves) if part.name != METADATA for leaf in inner]
+    parts = pa.struct([part for part in kind if part.name != METADATA])
+    odd = next(_odd_parts(parts, "", iter(others)), None)
     return None if odd is None else f"is a VARIANT shredded in a way that no specification has: {odd}"
 
 
-def type_with_variants(found: pa.Field, wanted: pa.DataType, where: str, above: str = "") -> pa.DataType:
-    """The type of a column of a file, with VARIANT where ``wanted`` has it. Raises SchemaError if that is shredded.
+def leaves_of(name: str, footer: Footer) -> list[pq.ColumnSchema]:
+    """The Parquet columns of a column at the top of a file."""
+    path = name.replace(".", DOT)
+    paths = [form.path.decode() for form in footer.forms]
+    numbers = [each for each, found in enumerate(paths) if found == path or found.startswith(f"{path}.")]
+    return [footer.metadata.schema.column(each) for each in numbers]
 
-    ``where``: the file; ``above``: the path of what the column is in.
-    """
-    kind, path = found.type, above + found.name
+
+def _with_leaves(
+    kind: pa.DataType, leaves: Sequence[pq.ColumnSchema]
+) -> Iterator[tuple[pa.Field, Sequence[pq.ColumnSchema]]]:
+    """The parts of a nested type, each with its Parquet columns."""
+    start = 0
+    for part in child_fields(kind):
+        end = start + _leaf_count(part.type)
+        yield part, leaves[start:end]
+        start = end
+
+
+def _leaf_count(kind: pa.DataType) -> int:
+    return sum(_leaf_count(part.type) for part in child_fields(kind)) if is_.is_nested(kind) else 1
+
+
+def _variants_within(
+    found: pa.Field, wanted: pa.DataType, leaves: Sequence[pq.ColumnSchema], above: str = ""
+) -> Iterator[tuple[str, pa.Field, Sequence[pq.ColumnSchema]]]:
+    """What of a column is VARIANT in the type ``wanted``: paths, as Arrow reads it, and its Parquet columns."""
+    path = above + found.name
     if is_variant(wanted):
-        if not is_variant_struct(kind):
-            raise SchemaError(
-                f"{where}: {path!r} is a VARIANT within a column, and is held as {kind}; {WITHOUT_SHREDDING_HINT}"
-            )
+        yield path, found, leaves
+    elif _is_around_variants(found.type, wanted):
+        pairs = zip(_with_leaves(found.type, leaves), _wanted_parts(found.type, wanted), strict=True)
+        for (part, inner), kind in pairs:
+            yield from _variants_within(part, kind, inner, f"{path}.")
+
+
+def has_shredded_within(column: pa.Field, wanted: pa.DataType, footer: Footer, where: str) -> bool:
+    """Whether a VARIANT within a column is shredded. Raises SchemaError for one that cannot be read."""
+    parts = list(_variants_within(column, wanted, leaves_of(column.name, footer))) if holds_variant(wanted) else []
+    for path, part, leaves in parts:
+        if problem := variant_problem(part, leaves):
+            raise SchemaError(f"{where}: {path!r} {problem}; {WITHOUT_SHREDDING_HINT}")
+    return any(not is_variant_struct(part.type) for _, part, _ in parts)
+
+
+def type_with_variants(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    """The type of a column of a file, with VARIANT where ``wanted`` has it."""
+    if is_variant(wanted):
         return VARIANT
-    if not holds_variant(wanted) or storage_type_name(kind) != storage_type_name(wanted):
-        return kind
-    known = child_fields(wanted)
-    if is_.is_struct(kind):
-        by_name = {part.name: part for part in known}
-        known = [by_name.get(part.name, part) for part in kind]
-    parts = [
-        part.with_type(type_with_variants(part, field.type, where, f"{path}."))
-        for part, field in zip(child_fields(kind), known, strict=True)
-    ]
-    return nested_type_like(kind, parts)
+    if not _is_around_variants(found, wanted):
+        return found
+    pairs = zip(child_fields(found), _wanted_parts(found, wanted), strict=True)
+    return nested_type_like(found, [part.with_type(type_with_variants(part.type, kind)) for part, kind in pairs])
+
+
+def _is_around_variants(found: pa.DataType, wanted: pa.DataType) -> bool:
+    alike = (test(found) and test(wanted) for test in (is_.is_struct, is_.is_map, is_list_type))
+    return holds_variant(wanted) and any(alike)
+
+
+def _wanted_parts(found: pa.DataType, wanted: pa.DataType) -> list[pa.DataType]:
+    """The types wanted of the parts of a type of a file, in their order."""
+    if not is_.is_struct(found):
+        return [part.type for part in child_fields(wanted)]
+    known = {part.name: part.type for part in wanted}
+    return [known.get(part.name, part.type) for part in found]
 
 
 def is_beyond_spark(kind: pa.DataType) -> bool:

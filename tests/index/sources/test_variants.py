@@ -125,8 +125,8 @@ def test_a_column_that_earlier_versions_left_out_comes_with_the_next_sync(
     log = Log(tmp_path / "lake", {"id": "long", "v": "variant"})
     log.add(rows(0, shredded([{"n": 1}, {}, "x", None, ..., 5], {"n": pa.int64()})))
     with monkeypatch.context() as earlier:
-        earlier.setattr("fuse_storage.parquet.foreign.file_schema.variant_problem", lambda *_: "is shredded")
-        earlier.setattr("fuse_storage.parquet.foreign.file_schema.WITHOUT_SHREDDING_HINT", "of an earlier version")
+        earlier.setattr("fuse_storage.parquet.foreign.variants.variant_problem", lambda *_: "is shredded")
+        earlier.setattr("fuse_storage.parquet.foreign.variants.WITHOUT_SHREDDING_HINT", "of an earlier version")
         with pytest.warns(fuse.LeftOutWarning, match="'v'.*of an earlier version"):
             table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
     log.add(rows(10, variants()))
@@ -183,21 +183,38 @@ def test_variants_within_columns_are_attached_and_indexed(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["s", "l", "m"])
-def test_a_shredded_variant_within_a_column_is_left_out_or_fails_the_sync(name: str, tmp_path: Path) -> None:
-    odd = rows_around(10, shredded([{"n": 1}, {}, "x", None, ..., 5], {"n": pa.int64()})).select(["id", name])
+def test_a_shredded_variant_within_a_column_is_put_together(name: str, tmp_path: Path) -> None:
+    way = shredded([{"n": 1, "o": [2]}, {}, "x", None, ..., 5], {"n": pa.int64()})
+    texts = ['{"n":1,"o":[2]}', "{}", '"x"', "null", None, "5"]
+    log = Log(tmp_path / "lake", {each: AROUND[each] for each in ("id", name)})
+    log.add(rows_around(0, variants()).select(["id", name]))
+    table = fuse.attach(log.place, tmp_path / "table", "delta")
+    assert "converted" not in (table.snapshot.source or {})
+    log.add(rows_around(10, way).select(["id", name]))
+    table.sync()
+    found = table.to_arrow("id >= 10").sort_by("id").column(name).to_pylist()
+    assert [
+        {"s": lambda each: each["v"], "l": lambda each: each[0], "m": lambda each: each[0][1]}[name](each)
+        for each in found
+    ] == texts
+    assert (table.snapshot.source or {})["converted"] == [name]  # which Spark's reader is not asked for
+    where = {"s": "s.v:n::int = 1", "l": "get(l, 0):n::int = 1", "m": "m['k']:n::int = 1"}[name]
+    assert table.to_arrow(where, ["id"]).column("id").to_pylist() == [0, 10]
+
+
+@pytest.mark.parametrize("name", ["s", "l", "m"])
+def test_a_variant_within_a_column_that_nobody_reads_is_left_out_or_fails_the_sync(name: str, tmp_path: Path) -> None:
+    odd = rows_around(10, variants(odd=True)).select(["id", name])
     plain = rows_around(0, variants()).select(["id", name])
-    for first, second in ((plain, odd), (odd, plain)):
-        log = Log(tmp_path / f"lake{second is odd}", {each: AROUND[each] for each in ("id", name)})
-        log.add(first)
-        if second is odd:
-            table = fuse.attach(log.place, tmp_path / "table", "delta")
-            log.add(second)
-            with pytest.raises(fuse.SchemaError, match=rf"2\.parquet: '{name}.*' is a VARIANT within a column"):
-                table.sync()
-            assert table.count() == len(DOCUMENTS)
-            continue
-        with pytest.warns(fuse.LeftOutWarning, match=rf"'{name}.*' is a VARIANT within a column"):
-            table = fuse.attach(log.place, tmp_path / "other", "delta")
-        log.add(second)
-        assert not table.sync().reread
-        assert table.schema.names == ["id"]
+    log = Log(tmp_path / "lake", {each: AROUND[each] for each in ("id", name)})
+    log.add(plain)
+    table = fuse.attach(log.place, tmp_path / "table", "delta")
+    log.add(odd)
+    with pytest.raises(fuse.SchemaError, match=rf"2\.parquet: '{name}.*' is a VARIANT shredded in a way"):
+        table.sync()
+    assert table.count() == len(DOCUMENTS)
+    with pytest.warns(fuse.LeftOutWarning, match=rf"'{name}.*typed_value is uint64"):
+        table = fuse.attach(log.place, tmp_path / "other", "delta")
+    log.add(plain)
+    assert not table.sync().reread
+    assert table.schema.names == ["id"]
