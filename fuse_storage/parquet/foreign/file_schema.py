@@ -100,7 +100,7 @@ def file_columns(
                 kept.append(each.with_type(types.to_storage_type(each.type, each.name)))
             else:
                 wanted = variants.get(each.name, each.type)
-                converted |= {each.name} if variant_forms.has_shredded_within(each, wanted, footer, where) else set()
+                converted |= {each.name} if variant_forms.is_only_ours(each, wanted, footer, where) else set()
                 typed = each.with_type(variant_forms.type_with_variants(each.type, wanted))
                 kept.append(_stored_field(typed, (), int96, where))
         except (SchemaError, Unsupported) as refusal:

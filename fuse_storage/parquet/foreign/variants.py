@@ -105,9 +105,15 @@ def _variants_within(
             yield from _variants_within(part, kind, inner, f"{path}.")
 
 
-def has_shredded_within(column: pa.Field, wanted: pa.DataType, footer: Footer, where: str) -> bool:
-    """Whether a VARIANT within a column is shredded. Raises SchemaError for one that cannot be read."""
-    parts = list(_variants_within(column, wanted, leaves_of(column.name, footer))) if holds_variant(wanted) else []
+def is_only_ours(column: pa.Field, wanted: pa.DataType, footer: Footer, where: str) -> bool:
+    """Whether Spark's reader is not asked for a column of a file, of type ``wanted`` in the table.
+
+    A VARIANT in it is shredded; or the file says VARIANT where the table has the struct of binaries, as which Spark
+    does not read it. Raises SchemaError for a VARIANT that cannot be read.
+    """
+    if not holds_variant(wanted):
+        return any(path[0].replace(DOT, ".") == column.name for path in variant_paths(footer.schema_bytes))
+    parts = list(_variants_within(column, wanted, leaves_of(column.name, footer)))
     for path, part, leaves in parts:
         if problem := variant_problem(part, leaves):
             raise SchemaError(f"{where}: {path!r} {problem}; {WITHOUT_SHREDDING_HINT}")
