@@ -17,6 +17,7 @@ from tests.index.sources.test_variants import Log
 pytestmark = [
     pytest.mark.every_spark,
     pytest.mark.filterwarnings("ignore:.*fails on files with the logical type VARIANT"),
+    pytest.mark.filterwarnings("ignore:.*is in some files as Spark does not read it"),
 ]
 
 DOCUMENTS = ['{"a":1}', None, "[1,2]", '{"a":7,"b":"x"}']
