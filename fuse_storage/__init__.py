@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         evolve_to,
         mark_narrower,
         plain_source_columns,
+        variant_types,
     )
     from fuse_storage.attach.source_files import UNKNOWABLE, SharedKeys, SourceFile, open_source_files
     from fuse_storage.attach.stage_files import FileRules, StagedFiles, reads_as_logged, stage_source_files
@@ -195,6 +196,15 @@ if TYPE_CHECKING:
     from fuse_storage.primary_key.key_sets import SoughtKeys, key_table, places_of_keys
     from fuse_storage.schema.castable import castable_type, to_castable
     from fuse_storage.schema.conform import conform_rows
+    from fuse_storage.schema.nested_arrays import (
+        child_arrays,
+        empty_table,
+        holds_variant,
+        map_variants,
+        of_child_arrays,
+        repeat_scalar,
+        type_without_variants,
+    )
     from fuse_storage.schema.schema import Field, Schema
     from fuse_storage.schema.types import SPARK_TYPES_BY_NAME, decode_constant, encode_default
     from fuse_storage.schema.variant import VARIANT, VARIANT_STORAGE, is_variant, to_variants

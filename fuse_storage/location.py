@@ -177,7 +177,7 @@ def first_snapshot(
         names={part.id: (part.name,) for part in all_fields},
         cluster_ids=cluster_column_ids(new_schema, cluster_by, method),
         properties=valid_properties,
-        reader_features=tuple(schema_features({new_schema.id: new_schema})),
+        reader_features=tuple(sorted(schema_features({new_schema.id: new_schema}))),
     )
     return partition_by(key_by(snapshot, key), partitions)
 

@@ -25,8 +25,8 @@ from fuse_storage import (
     SchemaError,
     StoredTable,
     TableUrl,
+    holds_variant,
     is_keyed,
-    is_variant,
     live_row_masks,
 )
 
@@ -135,10 +135,13 @@ class LiveFiles:
                 + f" has files of {snapshot.source['url']}, with columns as that has them, which "
                 f"{format_.name} cannot be told: read the source itself"
             )
-        variants = [] if format_.has_variants else [top.name for top in snapshot.schema.fields if is_variant(top.type)]
+        variants = (
+            [] if format_.has_variants else [top.name for top in snapshot.schema.fields if holds_variant(top.type)]
+        )
         if variant := next(iter(variants), None):
             raise SchemaError(
-                f"column {variant!r} is VARIANT, which exports to {format_.name} do not have: drop it, or read it here"
+                f"column {variant!r} is VARIANT, or has one in it, which exports to {format_.name} do not have: "
+                f"drop it, or read it here"
             )
         fixed = snapshot.key if is_keyed(snapshot) else ()
         plain = next((top.name for top in snapshot.schema.fields if top.is_leaf and top.name not in fixed), "…")

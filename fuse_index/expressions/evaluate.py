@@ -48,7 +48,7 @@ from fuse_index.predicate import (
     StartsWith,
     Term,
 )
-from fuse_storage import is_variant
+from fuse_storage import is_variant, repeat_scalar
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
@@ -140,7 +140,7 @@ class _Rows:
 
     def term_array(self, term: Term) -> pa.Array:
         values = self.term(term)
-        return pa.repeat(values, len(self.rows)) if isinstance(values, pa.Scalar) else values
+        return repeat_scalar(values, len(self.rows)) if isinstance(values, pa.Scalar) else values
 
     def _predicate(self, predicate: Predicate) -> _Values:
         match predicate:

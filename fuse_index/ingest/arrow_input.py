@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from fuse_index.errors import InputError
 from fuse_index.expressions import types
-from fuse_index.expressions.variant.columns import encode_values, parse_variants, text_schema
+from fuse_index.expressions.variant.columns import encode_parts, encode_values, parse_variants, text_schema
 from fuse_index.ingest.python_values import REFUSALS, array_of_type, describe_refused
 from fuse_index.ingest.read_files import read_files
 from fuse_index.sql.ddl import parse_schema
-from fuse_storage import is_variant
+from fuse_storage import VARIANT_STORAGE, holds_variant, is_variant, type_without_variants
 
 _BATCH_ROWS = 65_536
 
@@ -27,7 +27,7 @@ def to_record_batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa
     """
     known = schema or pa.schema([])
     batches = _record_batches(data, known)
-    if any(is_variant(field.type) for field in known):
+    if any(holds_variant(field.type) for field in known):
         return (parse_variants(batch, known) for batch in batches)
     return batches
 
@@ -142,6 +142,9 @@ def _column_array(values: Any, name: str, schema: pa.Schema, make: Callable[...,
             return values
         if data_type is not None and is_variant(data_type):
             return encode_values(_python_values(values, make), name)
+        if data_type is not None and holds_variant(data_type):
+            told = encode_parts(_python_values(values, make), data_type, name)
+            return array_of_type(told, type_without_variants(data_type, VARIANT_STORAGE), pa.array)
         return array_of_type(values, data_type, make)
     except REFUSALS as refusal:
         said = describe_refused(values, data_type, make) if data_type is not None else ""

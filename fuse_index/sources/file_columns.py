@@ -22,11 +22,13 @@ from fuse_storage import (
     SourceVersion,
     can_widen,
     file_columns,
+    holds_variant,
     is_variant,
     merge_file_schemas,
     plain_source_columns,
     read_file_schema,
     told_variants,
+    variant_types,
 )
 
 OpenedFiles = Sequence[tuple[SourceFile, OpenedFile]]
@@ -63,19 +65,19 @@ def columns_of_files(
 
 
 def without_unreadable(found: ChosenColumns, files: OpenedFiles, before: Snapshot | None = None) -> ChosenColumns:
-    """The columns without each VARIANT that one of the files holds as nobody reads it, or that was left out for that.
+    """The columns without each of VARIANT, or with one in it, that a file holds as nobody reads it, or was left out.
 
     A column that the table has stays, so that a file which has it so is an error.
     """
     known = set() if before is None else {each.physical_name for each in before.schema.fields}
     told = {} if before is None or before.source is None else SourceVersion.of(before).left_out
-    new = [each for each in found.columns if is_variant(each.type) and each.physical_name not in known]
+    new = [each for each in found.columns if holds_variant(each.type) and each.physical_name not in known]
     refused = {each.name: told[each.name] for each in new if told.get(each.name, "").endswith(WITHOUT_SHREDDING_HINT)}
     if new := [each for each in new if each.name not in refused]:
-        names = {each.physical_name: each.name for each in new}
+        names, types = {each.physical_name: each.name for each in new}, variant_types(new)
         for _, file in files:
             footer = file.footer()
-            columns = file_columns(read_file_schema(footer), footer, file.where, variants=names)
+            columns = file_columns(read_file_schema(footer), footer, file.where, variants=types)
             refused |= {names[name]: reason for name, reason in columns.refused.items() if name in names}
     if not refused:
         return found
@@ -86,7 +88,8 @@ def without_unreadable(found: ChosenColumns, files: OpenedFiles, before: Snapsho
 def _file_columns(opened: OpenedFile, others: Container[str]) -> FileColumns:
     """The columns of a file. ``others``: names of columns that are no VARIANT, though the file may say they are."""
     footer = opened.footer()
-    variants = {name for name in told_variants(footer, opened.parsed.spark_schema) if name not in others}
+    told = told_variants(footer, opened.parsed.spark_schema)
+    variants = {name: VARIANT for name in told if name not in others}
     found = file_columns(read_file_schema(footer), footer, opened.where, variants=variants)
     finer = {name for name in found.converted if opened.has_finer_times(name)}
     reason = "has times finer than microseconds, which would be lost: write it in microseconds at the source"

@@ -149,6 +149,7 @@ def _commit_staged(
         left_out={} if head.snapshot.votes_only else plan.chosen.left_out,
         converted=tuple(sorted(staged.converted.union(kept.converted))),
         shredded=tuple(sorted(staged.shredded.union(kept.shredded))),
+        told_variants=staged.told_variants or kept.told_variants,
         untyped=plan.chosen.untyped,
     )
     transaction = head.transaction(builders).stage(SetSource(version, fields))

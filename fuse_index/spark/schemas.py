@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.types as is_
 from pyspark.sql import types as spark
-from pyspark.sql.functions import coalesce, col, lit, parse_json
+from pyspark.sql.functions import coalesce, col, lit, parse_json, struct, transform, transform_values
 
-from fuse_storage import SPARK_TYPES_BY_NAME, VARIANT_STORAGE, SchemaError, is_variant
+from fuse_storage import (
+    SPARK_TYPES_BY_NAME,
+    VARIANT_STORAGE,
+    SchemaError,
+    child_arrays,
+    chunked_to_array,
+    holds_variant,
+    of_child_arrays,
+    type_without_variants,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _SCALAR_TYPES: tuple[tuple[pa.DataType, spark.DataType], ...] = tuple(
     (SPARK_TYPES_BY_NAME[spark_type.simpleString()], spark_type)
@@ -113,8 +122,9 @@ def _arrow_type(spark_type: spark.DataType, path: str) -> pa.DataType:
 def as_spark_has_it(rows: pa.Table) -> pa.Table:
     """The rows with VARIANT as Spark takes it of a Python worker: a struct, under no name of ours."""
     for number, field in enumerate(rows.schema):
-        if is_variant(field.type):
-            rows = rows.set_column(number, field.with_type(VARIANT_STORAGE), rows.column(number).cast(VARIANT_STORAGE))
+        if holds_variant(field.type):
+            kind = type_without_variants(field.type, VARIANT_STORAGE)
+            rows = rows.set_column(number, field.with_type(kind), rows.column(number).cast(kind))
     return rows
 
 
@@ -123,23 +133,65 @@ def collect_arrow(rows: DataFrame) -> pa.Table:
 
     Spark gives none of a VARIANT that is NULL, as parts of it would be NULL that may not be; so those are told apart.
     """
-    variants = [field.name for field in rows.schema if isinstance(field.dataType, spark.VariantType)]
-    if not variants:
+    held = [field for field in rows.schema if _holds_variant(field.dataType)]
+    if not held:
         return rows.toArrow()
-    told = [
-        coalesce(col(name), parse_json(lit("null"))).alias(name) if name in variants else col(name)
-        for name in rows.columns
-    ]
-    found = rows.select(*told, *(col(name).isNull().alias(f"{name}__is_null") for name in variants)).toArrow()
-    for name in variants:
-        values, is_null = found.column(name).combine_chunks(), found.column(f"{name}__is_null").combine_chunks()
-        values = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
-        place = found.schema.get_field_index(name)
-        masked = pa.StructArray.from_arrays(
-            [values.field(number) for number in range(2)], fields=list(values.type), mask=is_null
-        )
-        found = found.set_column(place, pa.field(name, values.type), masked)
-    return found.select(rows.columns)
+    kinds = {field.name: field.dataType for field in held}
+    told = [_told(col(name), kinds[name]).alias(name) if name in kinds else col(name) for name in rows.columns]
+    found = rows.select(*told).toArrow()
+    for number, name in enumerate(found.column_names):
+        if name in kinds:
+            column = chunked_to_array(found.column(number))
+            whole = _whole(column, kinds[name])
+            found = found.set_column(number, pa.field(name, whole.type), whole)
+    return found
+
+
+def _holds_variant(kind: spark.DataType) -> bool:
+    match kind:
+        case spark.StructType():
+            return any(_holds_variant(field.dataType) for field in kind)
+        case spark.ArrayType():
+            return _holds_variant(kind.elementType)
+        case spark.MapType():
+            return _holds_variant(kind.valueType)
+    return isinstance(kind, spark.VariantType)
+
+
+def _told(values: Column, kind: spark.DataType) -> Column:
+    """Values with no VARIANT that is NULL: such, and structs around one, are a struct of whether they are, and that."""
+    if not _holds_variant(kind):
+        return values
+    match kind:
+        case spark.StructType():
+            parts = [_told(values.getField(field.name), field.dataType).alias(field.name) for field in kind]
+            return struct(values.isNull(), struct(*parts))
+        case spark.ArrayType():
+            return transform(values, lambda element: _told(element, kind.elementType))
+        case spark.MapType():
+            return transform_values(values, lambda _, value: _told(value, kind.valueType))
+    return struct(values.isNull(), coalesce(values, parse_json(lit("null"))))
+
+
+def _whole(told: pa.Array, kind: spark.DataType) -> pa.Array:
+    """The values, as Spark has them in Arrow, of what ``_told`` made of them."""
+    if not _holds_variant(kind):
+        return told
+    match kind:
+        case spark.StructType():
+            is_null, inner = told.field(0), told.field(1)
+            parts = [_whole(inner.field(number), field.dataType) for number, field in enumerate(kind)]
+            fields = [pa.field(field.name, part.type) for field, part in zip(kind, parts, strict=True)]
+            return pa.StructArray.from_arrays(parts, fields=fields, mask=is_null)
+        case spark.ArrayType():
+            elements = _whole(child_arrays(told)[0], kind.elementType)
+            return of_child_arrays(told, [elements], pa.list_(elements.type))
+        case spark.MapType():
+            keys, values = child_arrays(told)
+            values = _whole(values, kind.valueType)
+            return of_child_arrays(told, [keys, values], pa.map_(keys.type, values.type))
+    parts = [told.field(1).field(number) for number in range(2)]
+    return pa.StructArray.from_arrays(parts, fields=list(told.field(1).type), mask=told.field(0))
 
 
 def all_nullable(schema: pa.Schema) -> pa.Schema:

@@ -22,7 +22,7 @@ from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.foreign.source_indexes import SourceIndexes
 from fuse_index.spark.native import relation
-from fuse_index.spark.native.file_listing import has_iceberg_variants, hidden_column, shredded_column
+from fuse_index.spark.native.file_listing import has_told_variants, hidden_column, shredded_column
 from fuse_index.spark.native.java_compiler import java_class, jvm_bridge
 from fuse_index.spark.native.planner_callback import PlannerCallback
 from fuse_index.spark.native.request_server import serve_requests
@@ -146,9 +146,9 @@ def native_scan(
             f"files have shredded the VARIANT {shredded!r}, which this session reads natively only if "
             f"{relation.SHREDDING_SETTING} is true"
         )
-    if has_iceberg_variants(table) and not relation.knows_logical_variants(spark):
+    if has_told_variants(table) and not relation.knows_logical_variants(spark):
         raise NotNative(
-            "this Spark's Parquet reader fails on files with the logical type VARIANT, as Iceberg's have it"
+            "this Spark's Parquet reader fails on files with the logical type VARIANT, as some of this table have it"
         )
     session = register_session(spark)
     return relation.NativeScan(

@@ -27,7 +27,7 @@ from fuse_index.expressions.variant.get import VARIANT_PATH
 from fuse_index.predicate import Call, Cast, CastMode, Column, Context, JsonFunction, JsonPath, Literal, Term
 from fuse_index.reasons import Reason
 from fuse_index.sql.call_markers import is_call_value
-from fuse_storage import Field, Schema
+from fuse_storage import Field, Schema, is_variant
 
 CatalystTree = Mapping[str, Any]
 
@@ -133,8 +133,11 @@ class CatalystTermReader:
         if not VARIANT_PATH.fullmatch(path) or zone != self.context.time_zone:
             raise UnsupportedExpression
         function: JsonFunction = "try_variant_get" if tries else "variant_get"
-        if source["node"] == "AttributeReference" and source["type"] == "variant":
-            return JsonPath(self.attribute(source), path, data_type, function)
+        if source["node"] in ("AttributeReference", "GetStructField") and source["type"] == "variant":
+            column = self.term(source)
+            if not is_variant(column.type):
+                raise UnsupportedExpression
+            return JsonPath(column, path, data_type, function)
         made = (
             source["node"] == "StaticInvoke"
             and str(source["object"]).endswith(".VariantExpressionEvalUtils$")

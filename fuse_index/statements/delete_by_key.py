@@ -74,7 +74,7 @@ class KeyedDelete:
         table, blocks = found.table, found.whole.blocks
         read = RowsRead(table, found.keys, self.engine, True, self.predicate, blocks.ordinals)
         if not len(blocks):
-            none = table.snapshot.schema.arrow.empty_table()
+            none = table.snapshot.schema.empty_table()
             return commit_by_key(table, self.engine.host, none, found.keys, still_holds=read.still_hold)
         whole = storage.WholeBlocks(
             tuple(blocks.ids),

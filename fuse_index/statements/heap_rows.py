@@ -45,7 +45,7 @@ class HeapRows(RowStore):
         schema = self.snapshot.schema
         batches = arrow_input.to_record_batches(data, schema.arrow)
         parts = [storage.conform_rows(batch, schema) for batch in batches if batch.num_rows]
-        return pa.concat_tables([schema.arrow.empty_table(), *parts])
+        return pa.concat_tables([schema.empty_table(), *parts])
 
     def append(
         self, data: Any, application: tuple[str, int] | None, hot: bool | None, *, strict: bool, merge_schema: bool

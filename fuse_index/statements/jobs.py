@@ -15,6 +15,7 @@ import pyarrow as pa
 from fuse_index.errors import InputError, WhereError
 from fuse_index.export.keep_up import merge_columns
 from fuse_index.expressions.evaluate import evaluate_term
+from fuse_index.expressions.variant.columns import encode_parts
 from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
@@ -25,7 +26,7 @@ from fuse_index.operations.merge_clauses import MergeClauses, MergeClauseSpec
 from fuse_index.operations.merge_match import KeyValues, MergeSpec, merge_source_schema
 from fuse_index.operations.row_edits import DeleteRows, RowCondition, UpdateRows
 from fuse_index.predicate import Predicate, Term
-from fuse_storage import Advice, Schema
+from fuse_storage import VARIANT_STORAGE, Advice, Schema, empty_table, repeat_scalar, type_without_variants
 
 
 class StatementJobsMixin(TableHandle):
@@ -110,7 +111,7 @@ class StatementJobsMixin(TableHandle):
         job = self._start_job("merge", spec.predicate(keys), 1)
         job.schema_change = spec.schema_change
         if spec.clauses.not_matched_by_source or all(len(values.values) for values in keys.values()):
-            job.edit = spec.match(spec.source_schema.arrow.empty_table())
+            job.edit = spec.match(spec.source_schema.empty_table())
         return job
 
     def _start_deletion(self, operation: str, where: str | Predicate | None, task_count: int) -> DmlJob:
@@ -146,10 +147,11 @@ class StatementJobsMixin(TableHandle):
             return lambda rows: evaluate_term(term, rows, self.context, self.host.functions, strict=True)
         kind = schema.find([name]).type
         try:
-            scalar = pa.scalar(value, kind)
+            told = encode_parts([value], kind, name)[0]
+            scalar = pa.scalar(told, type_without_variants(kind, VARIANT_STORAGE))
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as problem:
             raise InputError(f"{value!r} is no value of column {name!r}, which is {kind}: {problem}") from problem
-        return lambda rows: pa.repeat(scalar, rows.num_rows)
+        return lambda rows: repeat_scalar(scalar, rows.num_rows)
 
 
 def merge_job(table: StatementJobsMixin, spec: MergeSpec, source: pa.Table) -> DmlJob:
@@ -171,4 +173,4 @@ def read_source(source: Any, schema: pa.Schema) -> pa.Table:
             ", ".join(f"{field.name} {field.type}" for field in batch.schema) for batch in (batches[0], odd)
         )
         raise InputError(f"parts of the source differ in their columns: {first}; and {other}: make them alike")
-    return pa.Table.from_batches(batches) if batches else schema.empty_table()
+    return pa.Table.from_batches(batches) if batches else empty_table(schema)

@@ -88,7 +88,7 @@ class KeyedRows(RowStore):
         found = storage.last_of_each_key(self._key_rows(keys), self.snapshot.key)
         if not len(found):
             return self._nothing
-        no_rows = self.table.schema.empty_table()
+        no_rows = self.snapshot.schema.empty_table()
         return commit_by_key(self.stored, self.table.host, no_rows, found, application)
 
     def lookup(self, keys: Any, names: Sequence[str]) -> pa.Table:
@@ -217,7 +217,7 @@ class KeyedRows(RowStore):
         for attempt in range(_ATTEMPTS):
             check_same_columns(self.snapshot.schema, names, head.snapshot)
             missing = missing_columns(rows.column_names, head.snapshot) if len(rows) else []
-            whole, still_holds = head.snapshot.schema.arrow.empty_table(), None
+            whole, still_holds = head.snapshot.schema.empty_table(), None
             if len(rows):
                 same = head.snapshot.schema == self.snapshot.schema
                 whole = rows if same else in_columns(rows, head.snapshot)

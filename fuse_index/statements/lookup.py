@@ -30,7 +30,7 @@ def look_up(stored: StoredTable, keys: pa.Table, names: Sequence[str], engine: E
     """
     key = stored.snapshot.key
     wanted = tuple(dict.fromkeys([*names, *key]))
-    found = stored.snapshot.schema.arrow.empty_table().select(list(wanted))
+    found = stored.snapshot.schema.empty_table().select(list(wanted))
     if not len(keys):
         return found.select(list(names))
     places = storage.find_in_tail(stored.segments(), keys)

@@ -46,7 +46,7 @@ class SourceVersion:
     column of the source is none of the table, by its name. ``converted``: names of columns that some files hold in a
     form which readers here convert, and Spark's does not read; ``shredded``: of VARIANTs that some files hold in parts.
     ``untyped``: names of columns of which no file says the
-    type, since all of them hold NULL.
+    type, since all of them hold NULL. ``told_variants``: whether some file has Parquet's logical type VARIANT.
     """
 
     format: str
@@ -60,6 +60,7 @@ class SourceVersion:
     untyped: tuple[str, ...] = ()
     choice: SourceChoice = SourceChoice()
     shredded: tuple[str, ...] = ()
+    told_variants: bool = False
 
     def to_property(self) -> dict[str, Any]:
         """The state of a source as a snapshot's property has it."""
@@ -70,6 +71,7 @@ class SourceVersion:
             "left_out": dict(self.left_out),
             "converted": list(self.converted),
             "shredded": list(self.shredded),
+            "told_variants": self.told_variants,
             "untyped": list(self.untyped),
             "choice": {name: value for name, value in asdict(self.choice).items() if value not in (None, False)},
         }
@@ -95,6 +97,7 @@ class SourceVersion:
             tuple(found.get("untyped") or ()),
             SourceChoice(columns, bool(chosen.get("widen"))),
             tuple(found.get("shredded") or ()),
+            bool(found.get("told_variants")),
         )
 
 

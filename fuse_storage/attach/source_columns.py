@@ -15,6 +15,7 @@ from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.schema import types
 from fuse_storage.schema.names import check_names
 from fuse_storage.schema.nested import child_fields, nested_type_like
+from fuse_storage.schema.nested_arrays import file_type, holds_variant
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.schema.variant import is_variant
 
@@ -52,6 +53,11 @@ def _parts(kind: pa.DataType) -> list[pa.Field]:
     if is_.is_struct(kind) or is_variant(kind):
         return child_fields(kind)
     return [kind.value_field.with_name("element")] if types.is_list_type(kind) else []
+
+
+def variant_types(columns: Iterable[SourceColumn | Field]) -> dict[str, pa.DataType]:
+    """The types of columns that are VARIANT or have one in them, with the names of files throughout, by these."""
+    return {each.physical_name: file_type(each) for each in columns if holds_variant(each.type)}
 
 
 @dataclass

@@ -17,6 +17,7 @@ import pyarrow.types as is_
 
 from fuse_storage import statistics
 from fuse_storage.attach.page_zones import PageZones, group_sizes
+from fuse_storage.attach.source_columns import variant_types
 from fuse_storage.attach.source_files import UNKNOWABLE, SourceFile
 from fuse_storage.commit.schema_evolution import can_widen
 from fuse_storage.deletion_vector import write_vectors
@@ -45,10 +46,10 @@ from fuse_storage.parquet.foreign.file_schema import (
 )
 from fuse_storage.parquet.foreign.file_statistics import foreign_statistics
 from fuse_storage.parquet.foreign.footer import OpenedFile, name_in_footer, physical_names
+from fuse_storage.parquet.foreign.thrift_footer import variant_paths
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Schema
-from fuse_storage.schema.variant import is_variant
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.store.store import Store
 
@@ -61,7 +62,8 @@ class StagedFiles:
 
     A name is not read that no column has, or where a path gives the column's value. ``unknown``: how many files were
     left out since nobody can know them. ``converted``: names of columns that only readers here read in some file;
-    ``shredded``: of VARIANTs that some file holds in parts.
+    ``shredded``: of VARIANTs that some file holds in parts. ``told_variants``: whether some file has a column of
+    Parquet's logical type VARIANT, which readers that do not know it may fail on.
     """
 
     segments: tuple[StagedSegment, ...]
@@ -70,6 +72,7 @@ class StagedFiles:
     unknown: int = 0
     converted: frozenset[str] = frozenset()
     shredded: frozenset[str] = frozenset()
+    told_variants: bool = False
 
 
 def reads_as_logged(found: pa.DataType, logged: pa.DataType) -> bool:
@@ -103,7 +106,7 @@ def stage_source_files(
     Raises SchemaError or Unsupported, naming the file, unless the table is for votes only.
     """
     started, staged, unread, narrower, unknown = utc_now(), [], set[str](), set[int](), 0
-    converted, shredded = set[str](), set[str]()
+    converted, shredded, told_variants = set[str](), set[str](), False
     make = _BlockUnit.knowable if rules.votes_only else _BlockUnit.of
     found = (make(schema, rules, *pair) for pair in opened if not pair[0].deleted_rows(pair[1].parsed.row_count).all())
     while batch := list(islice(found, MAX_BLOCKS_PER_SEGMENT)):
@@ -116,6 +119,7 @@ def stage_source_files(
         narrower |= {column_id for unit in units for column_id in unit.narrower}
         converted |= {name for unit in units for name in unit.converted}
         shredded |= {name for unit in units for name in unit.shredded}
+        told_variants = told_variants or any(unit.tells_variants for unit in units)
         segment_id = new_id()
         blocks = _block_rows(units, schema)
         segment = create_file(store, segment_path(segment_id), metadata_table.encode_metadata(blocks))
@@ -126,9 +130,8 @@ def stage_source_files(
         row = segment_row(segment_id, segment, zones, blocks, schema)
         row_count = sum(unit.row_count for unit in units)
         staged.append(StagedSegment(segment_id, schema.id, row_count, len(units), started, encode_list_row(row)))
-    return StagedFiles(
-        tuple(staged), frozenset(unread), frozenset(narrower), unknown, frozenset(converted), frozenset(shredded)
-    )
+    named = (frozenset(converted), frozenset(shredded))
+    return StagedFiles(tuple(staged), frozenset(unread), frozenset(narrower), unknown, *named, told_variants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,7 @@ class _BlockUnit:
     deleted: RowMask
     converted: frozenset[str]
     shredded: frozenset[str]
+    tells_variants: bool
 
     @property
     def row_count(self) -> int:
@@ -166,8 +170,7 @@ class _BlockUnit:
         footer = opened.footer(physical_names(schema) if by_id else None)
         found = read_file_schema(footer)
         keys = {each.id if by_id else each.physical_name: each for each in schema.fields}
-        variants = {each.physical_name for each in schema.fields if is_variant(each.type)}
-        columns = file_columns(found, footer, opened.where, rules.votes_only, variants)
+        columns = file_columns(found, footer, opened.where, rules.votes_only, variant_types(schema.fields))
         columns = _readable(columns, schema, opened.where)
         by_name = {each.physical_name: each.id for each in schema.fields}
         constants: dict[int, Any] = {by_name[name]: None for name in columns.nulls if name in by_name}
@@ -209,7 +212,7 @@ class _BlockUnit:
         converted = columns.converted | {each.name for each in read if is_.is_int64(each.type) and each.name in doubles}
         converted &= by_name.keys() - hidden
         named = (frozenset(unread), frozenset(narrower), deleted, frozenset(converted), columns.shredded - hidden)
-        return _BlockUnit(row, groups, divided, *named)
+        return _BlockUnit(row, groups, divided, *named, bool(variant_paths(footer.schema_bytes)))
 
 
 def _write_vectors(store: Store, units: Sequence[_BlockUnit]) -> None:

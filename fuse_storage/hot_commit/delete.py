@@ -46,7 +46,7 @@ def delete_blocks(
     ``deleted_keys``, ``still_holds``: as for ``put_rows``; it is False of a state that has not these blocks. Raises as
     ``put_rows``.
     """
-    clock, staged = time.monotonic(), stage_puts(table, table.snapshot.schema.arrow.empty_table(), deleted_keys)
+    clock, staged = time.monotonic(), stage_puts(table, table.snapshot.schema.empty_table(), deleted_keys)
 
     def begin(head: _HeadT) -> Transaction[_HeadT]:
         replacements = [BlockReplacement((block_id,)) for block_id in blocks.ids]

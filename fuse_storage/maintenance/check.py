@@ -177,7 +177,7 @@ def _check_statistics(table: StoredTable) -> None:
     if (spec := PartitionSpec.from_snapshot(table.snapshot)) is not None:
         for partition, rows in zip(blocks.partitions, block_rows[: segments.base_block_count], strict=False):
             assert [text for text, _ in spec.split(rows)] == [partition], "a block mixes partitions"
-    all_rows = pa.concat_tables(block_rows) if block_rows else table.snapshot.schema.arrow.empty_table()
+    all_rows = pa.concat_tables(block_rows) if block_rows else table.snapshot.schema.empty_table()
     levels: list[UnitFrame] = [zones, blocks, segments]
     for path, field in table.snapshot.schema.leaves():
         values = column_values(all_rows, path)

@@ -28,6 +28,7 @@ from fuse_storage.parquet.page_subset import (
 from fuse_storage.parquet.pages import Int64Array, RowMask
 from fuse_storage.parquet.projection import project_column
 from fuse_storage.parquet.reader import fetch_pages, read_block
+from fuse_storage.schema.nested_arrays import empty_table
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.store.cache import Cache, cache_of, column_cache
 from fuse_storage.store.store import Store
@@ -66,7 +67,7 @@ def read_found_rows(
     whole = [
         each if isinstance(each, pa.Table) else _fitted_rows(each, decoded, fields, arrow_schema) for each in tables
     ]
-    return pa.concat_tables(whole) if whole else arrow_schema.empty_table()
+    return pa.concat_tables(whole) if whole else empty_table(arrow_schema)
 
 
 @dataclass(frozen=True)

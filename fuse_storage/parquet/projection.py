@@ -15,6 +15,7 @@ from fuse_storage.bitmaps import pack_mask
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.schema import types
 from fuse_storage.schema.conform import rename_array_fields
+from fuse_storage.schema.nested_arrays import repeat_scalar
 from fuse_storage.schema.schema import Field
 from fuse_storage.schema.variant import is_variant, to_variants
 
@@ -25,13 +26,13 @@ _MIN_ROWS_PER_SLICE = 2048
 def project_column(stored_values: pa.ChunkedArray | None, field: Field, row_count: int) -> pa.ChunkedArray:
     """The field's values, fitted to its present name and type; the initial default where the file has none."""
     if stored_values is None:
-        return pa.chunked_array([pa.repeat(field.initial_scalar, row_count)], field.type)
+        return pa.chunked_array([repeat_scalar(field.initial_scalar, row_count)], field.type)
     return pa.chunked_array([_fit_array(chunk, field) for chunk in stored_values.chunks], field.type)
 
 
 def repeat_constant(value: Any, field: Field, row_count: int) -> pa.ChunkedArray:
     """A column every row of which holds ``value``, in the form in which JSON has defaults."""
-    return pa.chunked_array([pa.repeat(types.decode_constant(value, field.type), row_count)], field.type)
+    return pa.chunked_array([repeat_scalar(types.decode_constant(value, field.type), row_count)], field.type)
 
 
 def _fit_array(values: pa.Array, field: Field) -> pa.Array:

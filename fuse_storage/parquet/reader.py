@@ -31,6 +31,7 @@ from fuse_storage.parquet.foreign.values import convert_values, raise_if_old_cal
 from fuse_storage.parquet.page_subset import PageSubset
 from fuse_storage.parquet.pages import Int64Array, RowMask, is_page_of, needs_dictionary
 from fuse_storage.parquet.sparse_file import SparseFile
+from fuse_storage.schema.nested_arrays import file_type
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.store.cache import Cache, column_cache
 from fuse_storage.store.ranges import ByteRange, coalesce_ranges
@@ -84,7 +85,7 @@ def read_block(
         if footer.foreign is not None:
             stored = {name_in_file(name): column for name, column in stored.items()}
             raise_if_old_calendar(stored, footer.foreign, f"{store.url}/{block.key}")
-            types = {field.physical_name: field.type for field in fields}
+            types = {field.physical_name: file_type(field) for field in fields}
             stored = convert_values(stored, types, f"{store.url}/{block.key}")
         arrays = [
             projection.repeat_constant(constants[field.id], field, row_count)

@@ -36,7 +36,8 @@ from fuse_storage.parquet.footer import BlockFile, Footer, chunk_ranges_and_form
 from fuse_storage.parquet.pages import Pages
 from fuse_storage.parquet.reader import read_block
 from fuse_storage.schema import types
-from fuse_storage.schema.conform import child_arrays, conform_rows, fill_under_nulls, rename_table_fields
+from fuse_storage.schema.conform import conform_rows, fill_under_nulls, rename_table_fields
+from fuse_storage.schema.nested_arrays import child_arrays
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics
 from fuse_storage.statistics.wide import compute_each

@@ -173,7 +173,7 @@ def hot_keys_since(segments: SegmentFrame, before: Snapshot) -> HotKeys | None:
         return None
     came = state.hot_rows.slice(0 if before.hot_rows is None else len(before.hot_rows))
     parts = _KeyReader(segments.store, state).read_hot(came)
-    keys = pa.concat_tables(parts) if parts else key_table(state.schema.arrow.empty_table(), state.key)
+    keys = pa.concat_tables(parts) if parts else key_table(state.schema.empty_table(), state.key)
     return HotKeys(keys, blocks_with_rows(came).column("id").to_pylist())
 
 

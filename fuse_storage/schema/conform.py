@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
@@ -19,9 +18,10 @@ import pyarrow.types as is_
 from fuse_storage.errors import SchemaError
 from fuse_storage.schema import types
 from fuse_storage.schema.castable import castable_type, to_castable
-from fuse_storage.schema.nested import nested_type_like
+from fuse_storage.schema.nested import child_fields, nested_type_like
+from fuse_storage.schema.nested_arrays import child_arrays, holds_variant, of_child_arrays, repeat_scalar
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.schema.variant import is_variant, to_variants
+from fuse_storage.schema.variant import check_variant_type, is_variant, to_variants
 
 
 def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
@@ -45,7 +45,7 @@ def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
     columns = [
         _conform_column(given[field.name], field)
         if field.name in given
-        else pa.chunked_array([pa.repeat(field.write_scalar, table.num_rows)], field.type)
+        else pa.chunked_array([repeat_scalar(field.write_scalar, table.num_rows)], field.type)
         for field in schema.fields
     ]
     return pa.Table.from_arrays(columns, schema=schema.arrow)
@@ -58,8 +58,6 @@ def _unknown_problem(name: str, known: Sequence[str], subject: str, owner: str) 
 
 
 def _conform_column(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
-    if is_variant(field.type):
-        column = pa.chunked_array([to_variants(chunk, field.name) for chunk in column.chunks], field.type)
     if column.type != field.type:
         _check_types(column.type, field, field.name)
         column = pa.chunked_array(
@@ -96,7 +94,9 @@ def _nullable_field(field: Field) -> pa.Field:
 
 def _check_types(given_type: pa.DataType, field: Field, where: str) -> None:
     """Raise SchemaError unless values of the given type can be held exactly, value by value."""
-    if field.children and not is_.is_null(given_type):
+    if is_variant(field.type):
+        check_variant_type(given_type, where)
+    elif field.children and not is_.is_null(given_type):
         parts = _child_types(types.to_storage_type(given_type, where), field, where)
         if parts is None:
             raise SchemaError(f"column {where!r} is {field.type}, and the rows have {given_type}: their fields differ")
@@ -137,6 +137,8 @@ def _type_with_all_fields(given_type: pa.DataType, field: Field) -> pa.DataType:
 
     Values that are told by reference, as categories are, are of a type that Arrow casts.
     """
+    if is_variant(field.type) or (is_.is_null(given_type) and holds_variant(field.type)):
+        return field.type
     if is_.is_null(given_type) or not field.children:
         return castable_type(given_type)
     if is_.is_dictionary(given_type):
@@ -166,34 +168,26 @@ def _with_all_fields(values: pa.Array, field: Field) -> pa.Array:
     data_type = _type_with_all_fields(values.type, field)
     if data_type == values.type:
         return values
+    if is_.is_null(values.type):
+        return pa.nulls(len(values), data_type)
+    if is_variant(field.type):
+        return to_variants(values, field.name)
     if not field.children:
         return to_castable(values)
     if is_.is_dictionary(values.type):
         return _with_all_fields(values.dictionary.take(values.indices), field)
-    mask = values.is_null() if values.null_count else None
     if is_.is_struct(data_type):
         names = [part.name for part in values.type]
-        arrays = [
+        parts = [
             _with_all_fields(values.field(child.name), child)
             if child.name in names
             else pa.nulls(len(values), part.type)
             for child, part in zip(field.children, data_type, strict=True)
         ]
-        return pa.StructArray.from_arrays(arrays, fields=list(data_type), mask=mask)
-    parts = [_with_all_fields(part, child) for part, child in zip(child_arrays(values), field.children, strict=True)]
-    offsets = _offsets(values)
-    if is_.is_map(data_type):
-        return pa.MapArray.from_arrays(offsets, *parts, data_type, mask=mask)
-    return pa.ListArray.from_arrays(offsets, parts[0], data_type, mask=mask)
-
-
-def _offsets(values: pa.Array) -> pa.Array:
-    """Where what each list or map has within begins among what ``child_arrays`` gives: int32, of length rows + 1."""
-    if is_.is_map(values.type):
-        lengths = np.diff(np.asarray(values.offsets))
     else:
-        lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0))
-    return pa.array(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), pa.int32())
+        within = zip(child_arrays(values), field.children, strict=True)
+        parts = [_with_all_fields(part, child) for part, child in within]
+    return of_child_arrays(values, parts, data_type)
 
 
 def _fits_exactly(given_type: pa.DataType, column_type: pa.DataType, where: str) -> bool:
@@ -219,21 +213,10 @@ def _check_nulls(values: pa.Array, field: Field, where: str) -> None:
         raise SchemaError(f"column {where!r} is NOT NULL, and {values.null_count} rows have NULL in it")
     if is_.is_null(values.type) or all(part.nullable for child in field.children for part in child.walk()):
         return
-    present = values.drop_null()  # what a NULL struct has in its fields is of no account
+    # what a NULL struct has in its fields is of no account; Arrow's drop_null fails where nothing but NULL is a VARIANT
+    present = values.filter(values.is_valid()) if values.null_count else values
     for child, part in zip(field.children, child_arrays(present), strict=True):
         _check_nulls(part, child, f"{where}.{child.name}")
-
-
-def child_arrays(values: pa.Array) -> list[pa.Array]:
-    """The arrays right below a nested one, those of a struct or of its elements, keys and values."""
-    if is_variant(values.type):
-        values = values.storage
-    if is_.is_struct(values.type):
-        return list(values.flatten())
-    if is_.is_map(values.type):
-        # keys and items of a slice are those of the whole, so they are cut by the slice's offsets
-        return [pa.ListArray.from_arrays(values.offsets, part).flatten() for part in (values.keys, values.items)]
-    return [values.flatten()]
 
 
 class _RenamedBatch:
@@ -270,12 +253,9 @@ def fill_under_nulls(values: pa.Array, nullable: bool = True) -> pa.Array:
         if nullable or not has_nulls:
             return values
         return pa.Array.from_buffers(kind, len(values), [None, *values.buffers()[1:]], 0, values.offset)
-    mask = values.is_null() if nullable and has_nulls else None
     if is_.is_struct(kind):
-        arrays = [fill_under_nulls(values.field(number), part.nullable) for number, part in enumerate(kind)]
-        return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask)
-    fields = [kind.key_field, kind.item_field] if is_.is_map(kind) else [kind.value_field]
-    parts = [fill_under_nulls(part, field.nullable) for part, field in zip(child_arrays(values), fields, strict=True)]
-    if is_.is_map(kind):
-        return pa.MapArray.from_arrays(_offsets(values), *parts, kind, mask=mask)
-    return pa.ListArray.from_arrays(_offsets(values), parts[0], kind, mask=mask)
+        parts = [fill_under_nulls(values.field(number), part.nullable) for number, part in enumerate(kind)]
+    else:
+        within = zip(child_arrays(values), child_fields(kind), strict=True)
+        parts = [fill_under_nulls(part, field.nullable) for part, field in within]
+    return of_child_arrays(values, parts, kind, nullable)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow.types as is_
+
 from fuse_storage.errors import SchemaError
+from fuse_storage.schema.nested_arrays import holds_variant
 from fuse_storage.schema.schema import Field
-from fuse_storage.schema.variant import is_variant
 
 
 def check_names(fields: Sequence[Field], where: str = "the table") -> None:
     """Raise SchemaError if, at any level, a name is empty, or two are one to Spark (but for case) or one in files.
 
-    And for a VARIANT below the top.
+    And for a map whose keys are VARIANT, or have one in them.
 
     Tables of earlier versions may have such columns, which are read by their exact names.
     """
@@ -29,6 +31,6 @@ def check_names(fields: Sequence[Field], where: str = "the table") -> None:
         if (twin := physical_seen.setdefault(field.physical_name.lower(), field)) is not field:
             twins = f"{twin.name!r} and {field.name!r}"
             raise SchemaError(f"{where} would have columns {twins} under one name in files: rename one")
-        if inner := next((child.name for child in field.children if is_variant(child.type)), None):
-            raise SchemaError(f"{field.name!r} has a VARIANT {inner!r} in it: only columns at the top can be VARIANT")
+        if is_.is_map(field.type) and holds_variant(field.type.key_type):
+            raise SchemaError(f"map {field.name!r} has a VARIANT in its keys, as no map of Spark's may: take text")
         check_names(field.children, f"{field.name!r}")

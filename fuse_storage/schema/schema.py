@@ -20,6 +20,7 @@ from fuse_storage.errors import SchemaError
 from fuse_storage.lazy import cached_property
 from fuse_storage.schema import types
 from fuse_storage.schema.nested import child_fields, nested_type, nested_type_like
+from fuse_storage.schema.nested_arrays import empty_table
 from fuse_storage.schema.variant import is_variant
 
 _PARQUET_FIELD_ID = b"PARQUET:field_id"
@@ -158,6 +159,10 @@ class Schema:
     def parquet_schema(self) -> pa.Schema:
         """The Arrow form, as Parquet files hold it."""
         return pa.schema([field.parquet_field for field in self.fields])
+
+    def empty_table(self) -> pa.Table:
+        """A table of these columns without a row."""
+        return empty_table(self.arrow)
 
     @property
     def names(self) -> list[str]:

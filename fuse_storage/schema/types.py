@@ -134,6 +134,8 @@ def encode_default(value: Any) -> Any:
 
 def decode_constant(value: Any, data_type: pa.DataType) -> pa.Scalar:
     """The value that ``encode_default`` wrote, as one of a type; NULL where it is null."""
+    if value is None:
+        return pa.nulls(1, data_type)[0]  # Arrow makes no scalar of what has a VARIANT in it
     return pa.scalar(decode_default(value, data_type), data_type)
 
 

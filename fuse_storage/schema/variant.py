@@ -79,11 +79,7 @@ def to_variants(values: pa.Array, where: str) -> pa.ExtensionArray:
         return values
     if is_.is_null(values.type):
         return pa.nulls(len(values), VARIANT)
-    if not is_variant_struct(values.type):
-        raise SchemaError(
-            f"column {where!r} is variant, and the rows have {values.type}: give JSON text, or a struct of the "
-            f"binaries {VALUE!r} and {METADATA!r}"
-        )
+    check_variant_type(values.type, where)
     mask = values.is_null() if values.null_count else None
     parts = [pc.cast(values.field(name), pa.binary()) for name in (VALUE, METADATA)]
     present = [part if mask is None else part.filter(pc.invert(mask)) for part in parts]
@@ -92,6 +88,15 @@ def to_variants(values: pa.Array, where: str) -> pa.ExtensionArray:
     filled = [pc.fill_null(part, b"") if part.null_count else part for part in parts]
     storage = pa.StructArray.from_arrays(filled, fields=list(VARIANT_STORAGE), mask=mask)
     return pa.ExtensionArray.from_storage(VARIANT, storage)
+
+
+def check_variant_type(given_type: pa.DataType, where: str) -> None:
+    """Raise SchemaError naming ``where`` unless ``to_variants`` takes values of this type."""
+    if not (is_variant(given_type) or is_.is_null(given_type) or is_variant_struct(given_type)):
+        raise SchemaError(
+            f"column {where!r} is variant, and the rows have {given_type}: give JSON text, or a struct of the "
+            f"binaries {VALUE!r} and {METADATA!r}"
+        )
 
 
 def _is_binary(data_type: pa.DataType) -> bool:

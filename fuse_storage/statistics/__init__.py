@@ -297,4 +297,4 @@ def chunked_to_array(column: pa.ChunkedArray) -> pa.Array:
     """Make one array of the values, copied only where there are several chunks."""
     if column.num_chunks == 1:
         return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)

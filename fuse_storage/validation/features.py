@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fuse_storage.errors import FormatError, Unsupported
+from fuse_storage.schema.nested_arrays import holds_variant
 from fuse_storage.schema.schema import Schema
 from fuse_storage.schema.variant import is_variant
 from fuse_storage.store.shared_files import SHARED_FILES_FEATURE
@@ -24,6 +25,8 @@ DELETION_VECTORS_FEATURE = "deletion-vectors"
 """The reader feature of tables in which rows of some blocks no longer count."""
 VARIANT_FEATURE = "variant"
 """The reader feature of tables with a VARIANT column."""
+NESTED_VARIANT_FEATURE = "nested-variant"
+"""The reader feature of tables with a column that has a VARIANT in it: a struct, an array or a map."""
 READER_FEATURES: frozenset[str] = frozenset(
     [
         SHARED_FILES_FEATURE,
@@ -33,6 +36,7 @@ READER_FEATURES: frozenset[str] = frozenset(
         HOT_FEATURE,
         DELETION_VECTORS_FEATURE,
         VARIANT_FEATURE,
+        NESTED_VARIANT_FEATURE,
     ]
 )
 """Features of later format versions that this version reads."""
@@ -48,8 +52,10 @@ WRITER_FEATURES: frozenset[str] = frozenset([PARTITIONS_FEATURE, PRIMARY_KEY_FEA
 
 def schema_features(schemas: Mapping[int, Schema]) -> set[str]:
     """The reader features that the columns of a snapshot ask for, now and by its older schemas."""
-    has_variants = any(is_variant(field.type) for schema in schemas.values() for field in schema.fields)
-    return {VARIANT_FEATURE} if has_variants else set()
+    tops = [field.type for schema in schemas.values() for field in schema.fields]
+    found = {VARIANT_FEATURE} if any(map(is_variant, tops)) else set()
+    is_nested = any(holds_variant(kind) for kind in tops if not is_variant(kind))
+    return found | ({NESTED_VARIANT_FEATURE} if is_nested else set())
 
 
 def schema_writer_features(schemas: Mapping[int, Schema]) -> set[str]:

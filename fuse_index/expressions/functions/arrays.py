@@ -22,22 +22,30 @@ from fuse_index.expressions.functions.signature import (
     check_count,
     constant_of,
 )
-from fuse_index.expressions.types import spark_type_name
+from fuse_index.expressions.types import is_compound, spark_type_name
 from fuse_index.expressions.value_set import sort_key
 from fuse_index.predicate import Call, Context, Literal, Term
+from fuse_storage import holds_variant, is_variant
 
 _ANSI = frozenset({"ansi"})
+_ONE_ELEMENT = ("[]", "get", "element_at", "try_element_at")
+"""The functions that give one element."""
 
 
 def _element_type(name: str, term: Term) -> pa.DataType:
     """The type of an array's elements. Raises UnsupportedExpression, also for what is no array."""
-    if not is_.is_list(term.type) or is_.is_nested(term.type.value_type):
+    if not is_.is_list(term.type) or not _may_be_element(name, term.type.value_type):
         what = "an element [ ]" if name == "[]" else f"{name}()"
         if not is_.is_nested(term.type):
             takes = "an array or a map" if name in ("[]", "element_at", "try_element_at") else "an array"
             raise UnsupportedExpression(f"{what} is of {takes}, and this is {spark_type_name(term.type)}")
         raise UnsupportedExpression(f"{what} of {spark_type_name(term.type)}")
     return term.type.value_type
+
+
+def _may_be_element(name: str, data_type: pa.DataType) -> bool:
+    """Whether a function takes arrays of this type: those that compare nothing also such of VARIANT."""
+    return not is_compound(data_type) or (is_variant(data_type) and name in _ONE_ELEMENT)
 
 
 def _beside(name: str, term: Term, data_type: pa.DataType, context: Context) -> Term:
@@ -205,7 +213,7 @@ def _build_array(terms: Sequence[Term], context: Context) -> Term:
     check_count("array", terms, 1, None)
     data_type = reduce(lambda a, b: common_type(a, b, context), (term.type for term in terms))
     types = {term.type for term in terms} - {pa.null()}
-    if not types or (TEXT in types and len(types) > 1) or is_.is_nested(data_type):
+    if not types or (TEXT in types and len(types) > 1) or is_compound(data_type):
         raise UnsupportedExpression(f"array() of {', '.join(spark_type_name(term.type) for term in terms)}")
     return Call("array", tuple(coerce_term(term, data_type, context) for term in terms), pa.list_(data_type))
 
@@ -256,6 +264,8 @@ def _of_entries(name: str, part: int) -> SparkFunction:
     def build(terms: Sequence[Term], context: Context) -> Term:
         check_count(name, terms, 1, 1)
         found = _map_type(name, terms[0])
+        if part and holds_variant(found.item_type):
+            raise UnsupportedExpression(f"{name}() of {spark_type_name(terms[0].type)}")
         return Call(name, (terms[0],), pa.list_(found.item_type if part else found.key_type))
 
     def evaluate(call: Call, columns: Sequence[pa.Array], evaluation: Evaluation) -> pa.Array:
@@ -265,7 +275,7 @@ def _of_entries(name: str, part: int) -> SparkFunction:
 
 
 COLLECTION_FUNCTIONS: Sequence[SparkFunction] = (
-    *(_element(name) for name in ("[]", "get", "element_at", "try_element_at")),
+    *map(_element, _ONE_ELEMENT),
     SparkFunction("map_value", _build_map_value, _map_value),
     _of_array("array_size", INT, len),
     _of_array("array_max", None, _largest),

@@ -29,7 +29,7 @@ from fuse_index.expressions.functions.signature import (
     constant_of,
     rewritten,
 )
-from fuse_index.expressions.types import spark_type_name
+from fuse_index.expressions.types import is_compound, spark_type_name
 from fuse_index.expressions.value_set import sort_key
 from fuse_index.predicate import Call, Context, Literal, Term
 
@@ -220,7 +220,7 @@ def _extreme(name: str, is_better: Callable[[Any, Any], bool]) -> SparkFunction:
     def build(terms: Sequence[Term], context: Context) -> Term:
         check_count(name, terms, 2, None)
         types = {term.type for term in terms} - {pa.null()}
-        if not types or (len(types) > 1 and TEXT in types) or any(map(is_.is_nested, types)):
+        if not types or (len(types) > 1 and TEXT in types) or any(map(is_compound, types)):
             raise UnsupportedExpression(f"{name}() of {', '.join(spark_type_name(term.type) for term in terms)}")
         data_type = reduce(lambda a, b: common_type(a, b, context), (term.type for term in terms))
         return Call(name, tuple(coerce_term(term, data_type, context) for term in terms), data_type)

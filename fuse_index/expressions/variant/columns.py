@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,32 +14,51 @@ import pyarrow.types as is_
 
 from fuse_index.errors import InputError
 from fuse_index.expressions.errors import NotReproducible
-from fuse_index.expressions.traversal import column_names, predicate_terms
+from fuse_index.expressions.traversal import columns_of, predicate_terms
 from fuse_index.expressions.variant.decode import Exotic, Float32, decode
 from fuse_index.expressions.variant.encode import NoVariant, encode, encode_json
 from fuse_index.expressions.variant.text import variant_json
 from fuse_index.predicate import Predicate
-from fuse_storage import VARIANT, VARIANT_STORAGE, Corrupt, MalformedVariant, is_variant
+from fuse_storage import (
+    VARIANT,
+    VARIANT_STORAGE,
+    Corrupt,
+    MalformedVariant,
+    holds_variant,
+    is_variant,
+    map_variants,
+    type_without_variants,
+)
 
 
 def text_schema(schema: pa.Schema, wanted: bool = True) -> pa.Schema:
-    """The schema with text in the place of VARIANT, where that is wanted."""
-    if not wanted or not any(is_variant(field.type) for field in schema):
+    """The schema with text in the place of VARIANT, also within other columns, where that is wanted."""
+    if not wanted or not any(holds_variant(field.type) for field in schema):
         return schema
-    return pa.schema([field.with_type(pa.string()) if is_variant(field.type) else field for field in schema])
+    return pa.schema([field.with_type(type_without_variants(field.type, pa.string())) for field in schema])
 
 
 def is_about_variants(predicate: Predicate, schema: pa.Schema) -> bool:
     """Whether a condition is on a VARIANT: as that is shown as text, one of somebody else means the text."""
-    return any(is_variant(schema.field(name).type) for name in column_names(predicate_terms(predicate)))
+    columns = (column for term in predicate_terms(predicate) for column in columns_of(term))
+    return any(holds_variant(_type_at(schema, column.path)) for column in columns)
+
+
+def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
+    kind = schema.field(path[0]).type
+    for name in path[1:]:
+        kind = kind.field(name).type
+    return kind
 
 
 def with_texts(rows: pa.Table) -> pa.Table:
-    """The rows with JSON text in the place of VARIANT. Raises Corrupt for bytes that are none."""
+    """The rows with JSON text in the place of VARIANT, at any depth. Raises Corrupt for bytes that are none."""
     for number, field in enumerate(rows.schema):
-        if is_variant(field.type):
-            texts = [variant_texts(chunk, field.name) for chunk in rows.column(number).chunks]
-            rows = rows.set_column(number, field.with_type(pa.string()), pa.chunked_array(texts, pa.string()))
+        if holds_variant(field.type):
+            kind = type_without_variants(field.type, pa.string())
+            chunks = rows.column(number).chunks
+            texts = [map_variants(chunk, field.type, variant_texts, field.name) for chunk in chunks]
+            rows = rows.set_column(number, field.with_type(kind), pa.chunked_array(texts, kind))
     return rows
 
 
@@ -74,27 +93,62 @@ def encode_texts(texts: pa.Array | pa.ChunkedArray, where: str) -> pa.ExtensionA
 
 def encode_values(values: Sequence[Any], where: str) -> pa.ExtensionArray:
     """Values of Python as VARIANT: a text is JSON text, None is NULL. Raises InputError naming ``where``."""
-    return _made(values, lambda value: encode_json(value) if isinstance(value, str) else encode(value), where)
+    return _made(values, encode_value, where)
 
 
 def _made(values: Sequence[Any], make: Callable[[Any], tuple[bytes, bytes]], where: str) -> pa.ExtensionArray:
-    made: list[dict[str, bytes] | None] = []
-    for row, value in enumerate(values):
-        try:
-            made.append(None if value is None else dict(zip(("value", "metadata"), make(value), strict=True)))
-        except NoVariant as refusal:
-            shown = repr(value) if len(repr(value)) < 100 else f"{repr(value)[:100]}…"
-            raise InputError(f"column {where!r} is VARIANT, and row {row} has {shown}: {refusal}") from None
+    made = [_binaries(value, make, row, where) for row, value in enumerate(values)]
     return pa.ExtensionArray.from_storage(VARIANT, pa.array(made, VARIANT_STORAGE))
 
 
+def encode_parts(values: Sequence[Any], kind: pa.DataType, where: str) -> list[Any]:
+    """Values of Python of a type with VARIANTs in it, with the two binaries of each of these. Raises InputError."""
+
+    def told(row: int, value: Any, kind: pa.DataType, where: str) -> Any:
+        if value is None or not holds_variant(kind):
+            return value
+        if is_variant(kind):
+            return _binaries(value, encode_value, row, where)
+        if is_.is_struct(kind) and isinstance(value, Mapping):
+            known = {part.name: part.type for part in kind}
+            return {
+                name: told(row, part, known[name], f"{where}.{name}") if name in known else part
+                for name, part in value.items()
+            }
+        if is_.is_map(kind):
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return [(key, told(row, part, kind.item_type, f"{where}.value")) for key, part in pairs]
+        if is_.is_list(kind) and not isinstance(value, str | bytes | Mapping):
+            return [told(row, part, kind.value_type, f"{where}.element") for part in value]
+        return value
+
+    return [told(row, value, kind, where) for row, value in enumerate(values)]
+
+
+def encode_value(value: Any) -> tuple[bytes, bytes]:
+    """A value of Python as VARIANT, text as JSON text. Raises NoVariant."""
+    return encode_json(value) if isinstance(value, str) else encode(value)
+
+
+def _binaries(value: Any, make: Callable[[Any], tuple[bytes, bytes]], row: int, where: str) -> dict[str, bytes] | None:
+    try:
+        return None if value is None else dict(zip(("value", "metadata"), make(value), strict=True))
+    except NoVariant as refusal:
+        shown = repr(value) if len(repr(value)) < 100 else f"{repr(value)[:100]}…"
+        raise InputError(f"column {where!r} is VARIANT, and row {row} has {shown}: {refusal}") from None
+
+
 def parse_variants(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows with text made VARIANT in columns that are so in the schema. Raises InputError."""
+    """The rows with text made VARIANT in columns, and parts of them, that are so in the schema. Raises InputError."""
     for number, field in enumerate(rows.schema):
-        if field.name in schema.names and is_variant(schema.field(field.name).type) and _is_text(field.type):
-            made = encode_texts(rows.column(number), field.name)
-            rows = rows.set_column(number, field.with_type(VARIANT), made)
+        if field.name in schema.names and holds_variant(schema.field(field.name).type):
+            made = map_variants(rows.column(number), schema.field(field.name).type, _parsed, field.name)
+            rows = rows.set_column(number, field.with_type(made.type), made)
     return rows
+
+
+def _parsed(values: pa.Array, where: str) -> pa.Array:
+    return encode_texts(values, where) if _is_text(values.type) else values
 
 
 def _is_text(data_type: pa.DataType) -> bool:

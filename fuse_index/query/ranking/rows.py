@@ -32,8 +32,7 @@ def read_scored_rows(table: StoredTable, scored_rows: Sequence[ScoredRow], names
         for row in np.flatnonzero(mask).tolist():
             position[block, row] = len(position)
     if not tables:
-        whole = table.snapshot.schema.arrow
-        return pa.schema([whole.field(name) for name in names]).empty_table()
+        return table.snapshot.schema.empty_table().select(names)
     return pa.concat_tables(tables).take(pa.array([position[scored.block, scored.row] for scored in scored_rows]))
 
 

@@ -33,7 +33,7 @@ _TYPES = {
 class ColumnReader:
     """Makes columns of what a log says. ``mapping``: how names in files are mapped: ``none``, ``name`` or ``id``.
 
-    ``variants``: whether a column may be VARIANT.
+    ``variants``: whether a column, or a part of one, may be VARIANT.
     """
 
     mapping: str
@@ -42,10 +42,7 @@ class ColumnReader:
 
     def read(self, described: Mapping[str, Any]) -> SourceColumn:
         """A column. Raises Unsupported for one that no reader here reads."""
-        if described["type"] != "variant" or not self.variants:
-            return self._field(described)
-        binaries = tuple(SourceColumn(name, name, pa.binary()) for name in ("value", "metadata"))
-        return replace(self._field({**described, "type": "binary"}), type=VARIANT, children=binaries)
+        return self._field(described)
 
     def _field(self, described: Mapping[str, Any]) -> SourceColumn:
         """A column, or a field of one."""
@@ -75,6 +72,9 @@ class ColumnReader:
             case {"type": "map", "keyType": key, "valueType": value}:
                 children = (self._part("key", key, nested), self._part("value", value, nested))
                 kind = pa.map_(children[0].type, children[1].type)
+            case "variant" if self.variants:
+                children = tuple(SourceColumn(name, name, pa.binary()) for name in ("value", "metadata"))
+                kind = VARIANT
             case str() as text:
                 children, kind = (), _plain_type(text, name, self.where)
             case _:

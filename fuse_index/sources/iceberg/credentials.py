@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
+from fuse_index.sources.iceberg.catalog_table import load_table_of_catalog
+from fuse_index.sources.iceberg.metadata import UnknownColumns
 from fuse_index.sources.source import StoreOptions
 
 CATALOG_URL = re.compile(r"iceberg://(?P<catalog>[^/]+)/(?P<table>.+)")
@@ -56,15 +58,16 @@ def pyiceberg_options(options: StoreOptions) -> Mapping[str, str]:
     return {names[key]: value for key, value in lower.items() if key in names}
 
 
-def load_from_catalog(url: str) -> Any:
-    """The table of PyIceberg that ``iceberg://catalog/db.table`` names. Raises what PyIceberg and its catalogues do."""
-    from pyiceberg.catalog import load_catalog
+def load_from_catalog(url: str) -> tuple[Any, UnknownColumns]:
+    """The table of PyIceberg that ``iceberg://catalog/db.table`` names, and its columns of types unknown to PyIceberg.
 
+    Raises what PyIceberg and its catalogues do.
+    """
     match = CATALOG_URL.fullmatch(url)
     assert match is not None
-    table = load_catalog(match["catalog"]).load_table(match["table"])
+    table, unknown = load_table_of_catalog(match["catalog"], match["table"])
     keep_options(url, table.io.properties)
-    return table
+    return table, unknown
 
 
 def keep_options(url: str, properties: Mapping[str, Any]) -> Mapping[str, str]:

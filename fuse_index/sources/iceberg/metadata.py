@@ -64,11 +64,16 @@ def load_metadata(location: str, properties: Mapping[str, str]) -> tuple[Any, Un
         io = load_file_io(dict(properties), location)
         with io.new_input(location).open() as file:
             described = json.loads(file.read())
-        unknown = {int(schema["schema-id"]): _drop_unknown(schema) for schema in described["schemas"]}
+        unknown = drop_unknown_columns(described)
         if not any(unknown.values()):
             raise
         name = ("static-table", location)
         return StaticTable(name, TableMetadataUtil.parse_obj(described), location, io, NoopCatalog(name[0])), unknown
+
+
+def drop_unknown_columns(described: dict[str, Any]) -> UnknownColumns:
+    """Take columns of unknown types out of all schemas of metadata as JSON has them, and give these. Mutates it."""
+    return {int(schema["schema-id"]): _drop_unknown(schema) for schema in described["schemas"]}
 
 
 def _drop_unknown(schema: dict[str, Any]) -> Mapping[str, Mapping[str, Any]]:

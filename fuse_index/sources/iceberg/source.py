@@ -98,7 +98,7 @@ class IcebergSource:
             raise InputError("an Iceberg table is read through PyIceberg: pip install pyiceberg") from missing
         try:
             if CATALOG_URL.fullmatch(self.url):
-                return load_from_catalog(self.url), {}
+                return load_from_catalog(self.url)
             return load_metadata(metadata_location(self.url, self.options, votes_only), pyiceberg_options(self.options))
         except StorageError:
             raise

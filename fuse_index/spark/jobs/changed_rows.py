@@ -154,7 +154,7 @@ def row_numbers(rows: pa.Table) -> RowNumbers:
 
 def _edit(rows: pa.Table, schema: Schema) -> ReplaceRows:
     goes, numbers = is_deleted(rows), row_numbers(rows)
-    replacements = schema.arrow.empty_table()
+    replacements = schema.empty_table()
     if not goes.all():
         replacements = table_columns(rows.filter(pa.array(~goes)), schema.names)
     return ReplaceRows(numbers[goes], numbers[~goes], replacements, schema)

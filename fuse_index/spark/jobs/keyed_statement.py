@@ -99,7 +99,7 @@ def _not_overwritten() -> InputError:
 def _read_new(sealed: Sealed[Table], batches: Iterable[pa.RecordBatch]) -> Sealed[TaskPuts]:
     table, rows = sealed.open(), [pa.Table.from_batches([batch]) for batch in batches]
     stored = table.stored
-    puts = pa.concat_tables(rows) if rows else stored.snapshot.schema.arrow.empty_table()
+    puts = pa.concat_tables(rows) if rows else stored.snapshot.schema.empty_table()
     _check_new(table, puts)
     return Sealed(hand_over(puts, no_keys(stored.snapshot), stored))
 
@@ -108,7 +108,7 @@ def _read_groups(sealed: Sealed[Table], groups: Iterable[tuple[str, Slices]]) ->
     """The puts and deletes of a task, which holds them in memory."""
     table = sealed.open()
     stored, snapshot = table.stored, table.stored.snapshot
-    places, puts, deletes = BlockPlaces(stored), [snapshot.schema.arrow.empty_table()], [no_keys(snapshot)]
+    places, puts, deletes = BlockPlaces(stored), [snapshot.schema.empty_table()], [no_keys(snapshot)]
     for name, slices in groups:
         rows = pa.concat_tables([part for _, part in slices])
         goes = is_deleted(rows)

@@ -106,7 +106,7 @@ def _check_merge(
 ) -> tuple[_Spec, pa.Table, list[str]]:
     """Give what the merge does, the columns of the source in the types that it is read in, and those of the key."""
     spec = table.merge_spec(rows, on, clauses, merge_schema)
-    return Sealed((table, spec)), spec.source_schema.arrow.empty_table(), list(spec.key_columns)
+    return Sealed((table, spec)), spec.source_schema.empty_table(), list(spec.key_columns)
 
 
 class MergeSource:

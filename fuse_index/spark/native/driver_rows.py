@@ -24,7 +24,7 @@ from fuse_index.spark.native.planner_callback import LeftToExecutors
 from fuse_index.spark.protocol.words import LATE_ROWS
 from fuse_index.spark.schemas import as_spark_has_it
 from fuse_index.sql.call_markers import CALL_MARK_PREFIX
-from fuse_storage import BlockFrame
+from fuse_storage import BlockFrame, empty_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def read_rows(
         if monotonic() - started > bounds.seconds:
             raise LeftToExecutors(LATE_ROWS % round(bounds.seconds * 1000))
         tables.append(rows)
-    found = as_spark_has_it(pa.concat_tables([scan.schema.empty_table(), *tables]))
+    found = as_spark_has_it(pa.concat_tables([empty_table(scan.schema), *tables]))
     columns_of_batch = [column.combine_chunks() for column in found.columns]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, found.schema) as writer:

@@ -184,11 +184,14 @@ def shredded_column(table: StoredTable) -> str | None:
     return next((each.name for each in table.snapshot.schema.fields if each.physical_name in shredded), None)
 
 
-def has_iceberg_variants(table: StoredTable) -> bool:
-    """Whether a VARIANT is in files that Iceberg's writers wrote, which say so by Parquet's logical type."""
+def has_told_variants(table: StoredTable) -> bool:
+    """Whether files say by Parquet's logical type that something is VARIANT, as all do that Iceberg's writers wrote.
+
+    Of tables of Iceberg that earlier versions attached, nothing but the columns tells it.
+    """
     source = table.snapshot.source or {}
     is_one = (storage.is_variant(each.type) for each in table.snapshot.schema.fields)
-    return source.get("format") == "iceberg" and any(is_one)
+    return bool(source.get("told_variants")) or (source.get("format") == "iceberg" and any(is_one))
 
 
 def list_foreign_files(table: StoredTable) -> ForeignFiles:

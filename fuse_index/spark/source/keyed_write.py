@@ -89,7 +89,7 @@ def resolve_keyed_names(rows: pa.Schema, snapshot: Snapshot) -> tuple[str, ...]:
             names.append(schema.find([name], case_sensitive=name in schema.names).name)
         except SchemaError as unknown:
             raise SchemaError(f"the DataFrame has a column {name!r} that does not fit: {unknown}") from unknown
-    empty = pa.schema([field.with_name(name) for field, name in zip(rows, names, strict=True)]).empty_table()
+    empty = storage.empty_table(pa.schema([field.with_name(name) for field, name in zip(rows, names, strict=True)]))
     check_has_key(empty, snapshot, "a write to this table")
     in_columns(empty.drop_columns([name for name in names if is_change and name in CHANGE_COLUMNS.names]), snapshot)
     return tuple(names)

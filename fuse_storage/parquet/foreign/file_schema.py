@@ -12,8 +12,9 @@ import pyarrow.types as is_
 
 from fuse_storage.errors import SchemaError, Unsupported
 from fuse_storage.parquet.footer import Footer
+from fuse_storage.parquet.foreign import variants as variant_forms
 from fuse_storage.parquet.foreign.thrift_footer import DOT, INT96_TYPE
-from fuse_storage.parquet.foreign.variants import WITHOUT_SHREDDING_HINT, is_beyond_spark, variant_problem
+from fuse_storage.parquet.foreign.variants import NO_VARIANTS, VariantTypes
 from fuse_storage.parquet.page_subset import forge_file
 from fuse_storage.schema import types
 from fuse_storage.schema.nested import nested_type_like
@@ -62,13 +63,17 @@ class FileColumns:
 
 
 def file_columns(
-    found: pa.Schema, footer: Footer, where: str, votes_only: bool = False, variants: Container[str] = ()
+    found: pa.Schema,
+    footer: Footer,
+    where: str,
+    votes_only: bool = False,
+    variants: VariantTypes = NO_VARIANTS,
 ) -> FileColumns:
     """The columns of a file that a table can hold. ``found``: as Arrow reads them.
 
     ``votes_only``: those that can be voted on; none of two that differ only in case is among them, since readers may
-    take the one for the other. ``variants``: names of columns that are VARIANT. Raises SchemaError, naming the file,
-    for two columns of one name.
+    take the one for the other. ``variants``: types of columns that are VARIANT or have one in them. Raises SchemaError,
+    naming the file, for two columns of one name.
     """
     if not votes_only and (twice := _twice(found)):
         raise SchemaError(f"{where} has two columns {twice[0]}: rename one")
@@ -80,12 +85,12 @@ def file_columns(
     for each in found:
         if each.name in nulls:
             continue
-        if each.name in variants:
-            if problem := variant_problem(each, footer):
-                refused[each.name] = f"{where}: column {each.name!r} {problem}; {WITHOUT_SHREDDING_HINT}"
+        if is_variant(variants.get(each.name)):
+            if problem := variant_forms.variant_problem(each, variant_forms.leaves_of(each.name, footer)):
+                refused[each.name] = f"{where}: column {each.name!r} {problem}; {variant_forms.WITHOUT_SHREDDING_HINT}"
                 continue
             kept.append(pa.field(each.name, VARIANT))
-            converted |= {each.name} if is_beyond_spark(each.type) else set()
+            converted |= {each.name} if variant_forms.is_beyond_spark(each.type) else set()
             shredded |= set() if is_variant_struct(each.type) else {each.name}
             continue
         try:
@@ -94,7 +99,10 @@ def file_columns(
             if each.name in converted:
                 kept.append(each.with_type(types.to_storage_type(each.type, each.name)))
             else:
-                kept.append(_stored_field(each, (), int96, where))
+                wanted = variants.get(each.name, each.type)
+                converted |= {each.name} if variant_forms.is_only_ours(each, wanted, footer, where) else set()
+                typed = each.with_type(variant_forms.type_with_variants(each.type, wanted))
+                kept.append(_stored_field(typed, (), int96, where))
         except (SchemaError, Unsupported) as refusal:
             refused[each.name] = str(refusal)
     return FileColumns(pa.schema(kept), refused, frozenset(nulls), frozenset(converted), frozenset(shredded))
@@ -178,16 +186,14 @@ def narrower_columns(found: pa.Schema, schema: Schema, widens: TypeWidening, whe
 
 
 def _narrower_parts(found: pa.DataType, field: Field, widens: TypeWidening, where: str) -> Iterator[int]:
-    if field.is_leaf:
-        if is_.is_nested(found) or not (found == field.type or widens(found, field.type)):
-            raise SchemaError(f"{where} has column {field.name!r} as {found}, and the table as {field.type}")
-        if found != field.type:
-            yield field.id
-        return
     if is_variant(found) and is_variant(field.type):
         return
-    if types.storage_type_name(found) != types.storage_type_name(field.type):
+    is_wider = field.is_leaf and not is_.is_nested(found) and (found == field.type or widens(found, field.type))
+    if not (is_wider or (field.children and types.storage_type_name(found) == types.storage_type_name(field.type))):
         raise SchemaError(f"{where} has column {field.name!r} as {found}, and the table as {field.type}")
+    if field.is_leaf:
+        yield from () if found == field.type else (field.id,)
+        return
     if is_.is_struct(found):
         names = {part.name.lower(): part.name for part in found}
         for child in field.children:

@@ -287,14 +287,14 @@ def schema_names(schema: bytes) -> list[tuple[str, int | None, int]]:
     return found
 
 
-def variant_names(schema: bytes) -> list[str]:
-    """The names of columns at the top of a footer's schema that Parquet's logical type says are VARIANT."""
-    if b"metadata" not in schema:  # a part of each: to look through 100 columns takes 0.2 ms a file
-        return []
-    position, found, inner = _list_start(schema), list[str](), -1  # of the root, which is none
+def variant_paths(schema: bytes) -> list[tuple[str, ...]]:
+    """The paths of what Parquet's logical type says is VARIANT, of a footer's schema."""
+    found, around = list[tuple[str, ...]](), list[tuple[str, int]]()
+    position = _list_start(schema) if b"metadata" in schema else len(schema)  # a part of each; 100 columns take 0.2 ms
     while position < len(schema):
         element, position = read_selected(schema, position, {4: None, 5: None, 10: {16: {}}})
-        if inner == 0 and 16 in element.get(10, {}):
-            found.append(_bytes(element[4]).decode())
-        inner += _number(element.get(5, 0), len(schema)) - (inner > 0) if inner >= 0 else 1
+        around.append((_bytes(element[4]).decode(), _number(element.get(5, 0), len(schema))))
+        found += [tuple(name for name, _ in around[1:])] if 16 in element.get(10, {}) else []
+        while around and not around[-1][1]:  # nothing in it is to come, and one less of what is around it
+            around = [*around[:-2], *((name, count - 1) for name, count in around[-2:-1])]
     return found

@@ -13,8 +13,8 @@ import pyarrow.types as is_
 from fuse_storage.errors import Corrupt, Unsupported
 from fuse_storage.parquet.footer import ForeignLayout
 from fuse_storage.parquet.foreign.shredded import put_together
-from fuse_storage.schema.conform import child_arrays
-from fuse_storage.schema.variant import VARIANT, is_variant, to_variants
+from fuse_storage.schema.nested_arrays import child_arrays, holds_variant, map_variants
+from fuse_storage.schema.variant import to_variants
 from fuse_storage.schema.variant_bytes import MalformedVariant
 
 _FIRST_DAY = date(1582, 10, 15)
@@ -45,8 +45,8 @@ def convert_values(
     found = dict(stored)
     for name, column in stored.items():
         wanted = types[name]
-        if is_variant(wanted):
-            found[name] = _whole_variants(column, name, where)
+        if holds_variant(wanted):
+            found[name] = _whole_variants(column, wanted, name, where)
             continue
         is_finer = is_.is_timestamp(column.type) and column.type.unit == "ns"
         if is_finer or (is_.is_int64(column.type) and is_.is_float64(wanted)):
@@ -61,12 +61,16 @@ def convert_values(
     return found
 
 
-def _whole_variants(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+def _whole_variants(column: pa.ChunkedArray, wanted: pa.DataType, name: str, where: str) -> pa.ChunkedArray:
     try:
-        chunks = [to_variants(put_together(chunk), name) for chunk in column.chunks]
+        chunks = [map_variants(chunk, wanted, _whole, name) for chunk in column.chunks]
     except MalformedVariant as problem:
         raise Corrupt(f"{where}: column {name!r} holds what is no VARIANT: {problem}; have it written anew") from None
-    return pa.chunked_array(chunks, VARIANT)
+    return pa.chunked_array(chunks, chunks[0].type if chunks else wanted)
+
+
+def _whole(variants: pa.Array, where: str) -> pa.Array:
+    return to_variants(put_together(variants), where)
 
 
 def _leaf_arrays(values: pa.Array) -> Iterator[pa.Array]:

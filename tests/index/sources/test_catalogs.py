@@ -1,15 +1,23 @@
-"""Iceberg tables by their names in catalogues that PyIceberg is set up for: Glue over HTTP, and a database of SQL."""
+"""Iceberg tables by their names in catalogues that PyIceberg is set up for: Glue over HTTP, SQL's, and REST's."""
 
+import json
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from moto.server import ThreadedMotoServer
 from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.table import Table
 from pyiceberg.utils.config import Config
 
 import fuse_index as fuse
+from fuse_index.expressions.variant.columns import encode_values
+from fuse_storage import VARIANT
 from tests.index.sources.walks import assert_same_rows
 
 ROWS = pa.table({"id": range(100), "name": [f"n{n % 20}" for n in range(100)]})
@@ -55,3 +63,81 @@ def test_a_table_is_found_by_its_name_and_followed(catalog: str, tmp_path: Path)
     assert fuse.open_table(tmp_path / "table").to_arrow("name = 'new'").to_pylist() == [{"id": 500, "name": "new"}]
     with pytest.raises(fuse.StorageError, match=r"db\.none cannot be read as an Iceberg table"):
         fuse.attach(f"iceberg://{catalog}/db.none", tmp_path / "other", "iceberg")
+
+
+VARIANTS = ['{"a":1}', None, '[1,"x"]', '{"a":7}']
+
+
+def make_variants(source: Table) -> None:
+    """Fill a table whose column ``v`` is a struct of two binaries, and say in its metadata that it is VARIANT."""
+    values = encode_values(VARIANTS, "v").storage
+    source.append(pa.table({"id": range(4), "v": values.cast(BINARIES)}))
+    place = Path(source.metadata_location.removeprefix("file://"))
+    described = json.loads(place.read_text())
+    for schema in described["schemas"]:
+        next(field for field in schema["fields"] if field["name"] == "v")["type"] = "variant"
+    place.write_text(json.dumps(described))
+
+
+def check_variants(url: str, place: Path) -> None:
+    table = fuse.attach(url, place, "iceberg", max_age="0.001s")
+    assert not table.inspect.left_out()
+    assert table.schema.field("v").type == VARIANT
+    assert table.to_arrow().column("v").to_pylist() == VARIANTS
+    table.create_index("by_path", "json_path", ["v"], paths=["$.a"])
+    assert table.to_arrow("v:a::int = 7").column("id").to_pylist() == [3]
+    table.sync()
+    assert fuse.open_table(place).count() == 4
+
+
+BINARIES = pa.struct([pa.field("value", pa.binary()), pa.field("metadata", pa.binary())])
+WITH_VARIANT = pa.schema([("id", pa.int64()), ("v", BINARIES)])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_variant_of_a_table_in_a_catalogue_is_one_of_ours(catalog: str, tmp_path: Path) -> None:
+    known = load_catalog(catalog)
+    known.create_namespace("other")
+    make_variants(known.create_table("other.t", WITH_VARIANT))
+    check_variants(f"iceberg://{catalog}/other.t", tmp_path / "table")
+    with pytest.raises(fuse.StorageError, match=r"other\.none cannot be read as an Iceberg table"):
+        fuse.attach(f"iceberg://{catalog}/other.none", tmp_path / "other", "iceberg")
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """What a catalogue of REST answers, by path; the environment calls it ``restful``."""
+    told: dict[str, Any] = {"/v1/config": {"defaults": {}, "overrides": {}}}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = told.get(self.path.partition("?")[0])
+            self.send_response(404 if found is None else 200)
+            self.end_headers()
+            self.wfile.write(json.dumps(found or {"error": {"message": "none", "type": "none", "code": 404}}).encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        for key, value in {"TYPE": "rest", "URI": f"http://127.0.0.1:{server.server_port}"}.items():
+            monkeypatch.setenv(f"PYICEBERG_CATALOG__RESTFUL__{key}", value)
+        monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+        yield told
+        server.shutdown()
+        thread.join()
+
+
+def test_a_variant_of_a_table_of_rest_is_one_of_ours(answers: dict[str, Any], tmp_path: Path) -> None:
+    with InMemoryCatalog("maker", warehouse=f"file://{tmp_path}/lake") as maker:
+        maker.create_namespace("db")
+        source = maker.create_table("db.t", WITH_VARIANT)
+        make_variants(source)
+        location = source.metadata_location
+    metadata = json.loads(Path(location.removeprefix("file://")).read_text())
+    answers["/v1/namespaces/db/tables/t"] = {"metadata-location": location, "metadata": metadata, "config": {}}
+    check_variants("iceberg://restful/db.t", tmp_path / "table")
+    with pytest.raises(fuse.StorageError, match=r"db\.none cannot be read as an Iceberg table"):
+        fuse.attach("iceberg://restful/db.none", tmp_path / "other", "iceberg")

@@ -78,13 +78,9 @@ def rows(first: int, values: pa.Array) -> pa.Table:
 
 
 def test_variants_are_attached_and_indexed(tmp_path: Path) -> None:
-    log = Log(
-        tmp_path / "lake",
-        {"id": "long", "v": "variant", "l": {"type": "array", "elementType": "variant", "containsNull": True}},
-    )
+    log = Log(tmp_path / "lake", {"id": "long", "v": "variant"})
     log.add(rows(0, variants()))
-    with pytest.warns(fuse.LeftOutWarning, match="'l'.*'variant'"):
-        table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
     assert table.schema.field("v").type == VARIANT
     table.create_index("by_path", "json_path", ["v"], paths="$.n")
     assert table.to_arrow().column("v").to_pylist() == DOCUMENTS
@@ -129,8 +125,8 @@ def test_a_column_that_earlier_versions_left_out_comes_with_the_next_sync(
     log = Log(tmp_path / "lake", {"id": "long", "v": "variant"})
     log.add(rows(0, shredded([{"n": 1}, {}, "x", None, ..., 5], {"n": pa.int64()})))
     with monkeypatch.context() as earlier:
-        earlier.setattr("fuse_storage.parquet.foreign.file_schema.variant_problem", lambda *_: "is shredded")
-        earlier.setattr("fuse_storage.parquet.foreign.file_schema.WITHOUT_SHREDDING_HINT", "of an earlier version")
+        earlier.setattr("fuse_storage.parquet.foreign.variants.variant_problem", lambda *_: "is shredded")
+        earlier.setattr("fuse_storage.parquet.foreign.variants.WITHOUT_SHREDDING_HINT", "of an earlier version")
         with pytest.warns(fuse.LeftOutWarning, match="'v'.*of an earlier version"):
             table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
     log.add(rows(10, variants()))
@@ -138,3 +134,87 @@ def test_a_column_that_earlier_versions_left_out_comes_with_the_next_sync(
     found = table.to_arrow().sort_by("id").column("v").to_pylist()
     assert found == ['{"n":1}', "{}", '"x"', "null", None, "5", *DOCUMENTS]
     assert not table.inspect.left_out()
+
+
+PART = {"nullable": True, "metadata": {}}
+AROUND: dict[str, Any] = {
+    "id": "long",
+    "s": {
+        "type": "struct",
+        "fields": [{"name": "a", "type": "long", **PART}, {"name": "v", "type": "variant", **PART}],
+    },
+    "l": {"type": "array", "elementType": "variant", "containsNull": True},
+    "m": {"type": "map", "keyType": "string", "valueType": "variant", "valueContainsNull": True},
+}
+
+
+def rows_around(first: int, values: pa.Array) -> pa.Table:
+    """Each value within a struct, an array and a map."""
+    count = len(values)
+    struct = pa.StructArray.from_arrays([pa.array(range(count)), values], ["a", "v"])
+    keys = pa.array(["k"] * count)
+    nested = {"s": struct, "l": pa.ListArray.from_arrays(pa.array(range(count + 1), pa.int32()), values)}
+    nested["m"] = pa.MapArray.from_arrays(pa.array(range(count + 1), pa.int32()), keys, values)
+    return pa.table({"id": range(first, first + count), **nested})
+
+
+def test_variants_within_columns_are_attached_and_indexed(tmp_path: Path) -> None:
+    log = Log(tmp_path / "lake", AROUND)
+    log.add(rows_around(0, variants()))
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
+    assert not table.inspect.left_out()
+    assert "nested-variant" in table.snapshot.reader_features
+    shown = [
+        {"id": number, "s": {"a": number, "v": text}, "l": [text], "m": [("k", text)]}
+        for number, text in enumerate(DOCUMENTS)
+    ]
+    assert table.to_arrow().to_pylist() == shown
+    table.create_index("by_path", "json_path", ["s.v"], paths="$.n")
+    log.add(rows_around(10, variants()))
+    log.add(pa.table({"id": [20]}))
+    table.sync()
+    assert table.to_arrow("variant_get(s.v, '$.n', 'int') = 2", ["id"]).column("id").to_pylist() == [1, 11]
+    assert table.explain("variant_get(s.v, '$.n', 'int') = 7").blocks.kept == 0
+    assert table.count("m['k'] IS NULL") == 3
+    assert table.convert().row_count == 13
+    table.append([{"id": 30, "s": {"v": '{"n":3}'}}])
+    table.update("id = 0", {"l": "NULL"})
+    assert table.to_arrow("variant_get(s.v, '$.n', 'int') > 1", ["id"]).column("id").to_pylist() == [1, 11, 30]
+
+
+@pytest.mark.parametrize("name", ["s", "l", "m"])
+def test_a_shredded_variant_within_a_column_is_put_together(name: str, tmp_path: Path) -> None:
+    way = shredded([{"n": 1, "o": [2]}, {}, "x", None, ..., 5], {"n": pa.int64()})
+    texts = ['{"n":1,"o":[2]}', "{}", '"x"', "null", None, "5"]
+    log = Log(tmp_path / "lake", {each: AROUND[each] for each in ("id", name)})
+    log.add(rows_around(0, variants()).select(["id", name]))
+    table = fuse.attach(log.place, tmp_path / "table", "delta")
+    assert "converted" not in (table.snapshot.source or {})
+    log.add(rows_around(10, way).select(["id", name]))
+    table.sync()
+    found = table.to_arrow("id >= 10").sort_by("id").column(name).to_pylist()
+    assert [
+        {"s": lambda each: each["v"], "l": lambda each: each[0], "m": lambda each: each[0][1]}[name](each)
+        for each in found
+    ] == texts
+    assert (table.snapshot.source or {})["converted"] == [name]  # which Spark's reader is not asked for
+    where = {"s": "s.v:n::int = 1", "l": "get(l, 0):n::int = 1", "m": "m['k']:n::int = 1"}[name]
+    assert table.to_arrow(where, ["id"]).column("id").to_pylist() == [0, 10]
+
+
+@pytest.mark.parametrize("name", ["s", "l", "m"])
+def test_a_variant_within_a_column_that_nobody_reads_is_left_out_or_fails_the_sync(name: str, tmp_path: Path) -> None:
+    odd = rows_around(10, variants(odd=True)).select(["id", name])
+    plain = rows_around(0, variants()).select(["id", name])
+    log = Log(tmp_path / "lake", {each: AROUND[each] for each in ("id", name)})
+    log.add(plain)
+    table = fuse.attach(log.place, tmp_path / "table", "delta")
+    log.add(odd)
+    with pytest.raises(fuse.SchemaError, match=rf"2\.parquet: '{name}.*' is a VARIANT shredded in a way"):
+        table.sync()
+    assert table.count() == len(DOCUMENTS)
+    with pytest.warns(fuse.LeftOutWarning, match=rf"'{name}.*typed_value is uint64"):
+        table = fuse.attach(log.place, tmp_path / "other", "delta")
+    log.add(plain)
+    assert not table.sync().reread
+    assert table.schema.names == ["id"]

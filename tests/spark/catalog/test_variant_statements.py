@@ -93,9 +93,90 @@ def test_statements_about_columns_know_the_type(sql_spark: SparkSession, place: 
     sql_spark.sql(f"ALTER TABLE fuse.`{place}` ADD COLUMN v VARIANT")
     assert set(rows(sql_spark, place).values()) == {None}
     for statement in (
-        "CREATE TABLE fuse.`$P` (s STRUCT<v: VARIANT>)",
+        "CREATE TABLE fuse.`$P` (s MAP<VARIANT, INT>)",
         "CREATE TABLE fuse.`$P` (v VARIANT, i INT) PARTITIONED BY (v)",
         "CREATE TABLE fuse.`$P` (i INT, v VARIANT DEFAULT parse_json('1'))",
     ):
         with pytest.raises(AnalysisException, match=r"(?i)variant"):
             sql_spark.sql(statement.replace("$P", f"{place}-other"))
+
+
+NESTED = "s STRUCT<a: INT, v: VARIANT>, l ARRAY<VARIANT>, m MAP<STRING, VARIANT>"
+AS_TEXT = "to_json(s.v) v, to_json(l) l, to_json(m) m, s.a a"
+
+
+def nested_rows(spark: SparkSession, place: str, where: str = "true") -> dict[int, tuple[Any, ...]]:
+    found = spark.sql(f"SELECT id, {AS_TEXT} FROM fuse.`{place}` WHERE {where}").collect()
+    return {row.id: (row.v, row.l, row.m, row.a) for row in found}
+
+
+@pytest.fixture
+def nested(sql_spark: SparkSession, tmp_path: Path) -> str:
+    place = str(tmp_path / "nested")
+    sql_spark.sql(f"CREATE TABLE fuse.`{place}` (id BIGINT, {NESTED})")
+    sql_spark.sql(
+        f"""INSERT INTO fuse.`{place}` VALUES
+            (1, named_struct('a', 1, 'v', parse_json('{{"a":1}}')), array(parse_json('1'), NULL),
+             map('k', parse_json('[1]'), 'n', NULL)), (2, NULL, NULL, NULL)"""
+    )
+    made = "named_struct('a', 5, 'v', parse_json(concat('{\"a\":', id, '}')))"
+    sql_spark.sql(f"INSERT INTO fuse.`{place}` SELECT id + 10, {made}, NULL, NULL FROM range(3)")
+    return place
+
+
+def test_variants_within_columns_go_every_way(sql_spark: SparkSession, nested: str, tmp_path: Path) -> None:
+    first = ('{"a":1}', "[1,null]", '{"k":[1],"n":null}', 1)
+    nothing = (None, None, None, None)
+    whole = {1: first, 2: nothing, **{10 + n: (f'{{"a":{n}}}', None, None, 5) for n in range(3)}}
+    assert nested_rows(sql_spark, nested) == whole
+    changes = sql_spark.read.format("fuse").option("read_changes", "true").option("since", "1").load(nested)
+    found = {row.id: (row.v, row.l, row.m, row.a) for row in changes.selectExpr("id", *AS_TEXT.split(", ")).collect()}
+    assert found == whole
+    sql_spark.sql(f"CREATE INDEX by_path ON fuse.`{nested}` USING json_path (s.v)")
+    found = sql_spark.sql(f"SELECT id FROM fuse.`{nested}` WHERE variant_get(s.v, '$.a', 'int') = 77")
+    assert found.collect() == []
+    assert fuse_spark.explain(found).to_dict()["blocks"]["kept"] < 2
+    assert nested_rows(sql_spark, nested, "id = 1") == {1: first}
+    assert nested_rows(sql_spark, nested, "try_variant_get(s.v, '$.a', 'int') = 2") == {12: whole[12]}
+    sql_spark.sql(f"""UPDATE fuse.`{nested}` SET s.v = parse_json('{{"u":1}}'), l = array(NULL) WHERE id = 10""")
+    sql_spark.sql(f"UPDATE fuse.`{nested}` SET m = map('x', CAST(NULL AS VARIANT)) WHERE id = 2")
+    sql_spark.sql(f"DELETE FROM fuse.`{nested}` WHERE try_variant_get(s.v, '$.a', 'int') = 2")
+    sql_spark.sql(
+        f"""MERGE INTO fuse.`{nested}` t USING (SELECT 1L id, named_struct('a', 9, 'v', parse_json('[7]')) s, m
+                FROM fuse.`{nested}` WHERE id = 1 UNION ALL SELECT 99L, NULL, NULL) u
+            ON t.id = u.id WHEN MATCHED THEN UPDATE SET s = u.s, m = u.m
+            WHEN NOT MATCHED THEN INSERT (id, s, l, m) VALUES (u.id, u.s, NULL, u.m)"""
+    )
+    whole[1], whole[99], whole[2] = ("[7]", *first[1:3], 9), nothing, (None, None, '{"x":null}', None)
+    whole[10] = ('{"u":1}', "[null]", None, 5)
+    del whole[12]
+    assert nested_rows(sql_spark, nested) == whole
+    copy = str(tmp_path / "copy")
+    sql_spark.sql(f"CREATE TABLE fuse.`{copy}` AS SELECT * FROM fuse.`{nested}`")
+    assert nested_rows(sql_spark, copy) == whole
+    check_invariants(fuse.open_table(nested).stored)
+
+
+def test_columns_of_structs_with_a_variant_change(sql_spark: SparkSession, nested: str) -> None:
+    described = {row.col_name: row.data_type for row in sql_spark.sql(f"DESCRIBE fuse.`{nested}`").collect()}
+    assert described["s"] == "struct<a:int,v:variant>"
+    sql_spark.sql(f"ALTER TABLE fuse.`{nested}` RENAME COLUMN s.v TO w")
+    sql_spark.sql(f"ALTER TABLE fuse.`{nested}` ADD COLUMN s.v VARIANT")
+    sql_spark.sql(f"ALTER TABLE fuse.`{nested}` ADD COLUMN late STRUCT<v: VARIANT>")
+    found = sql_spark.sql(f"SELECT to_json(s.w) w, s.v IS NULL n, late FROM fuse.`{nested}` WHERE id = 1").collect()
+    assert [tuple(row) for row in found] == [('{"a":1}', True, None)]
+
+
+def test_rows_of_a_key_carry_variants_within(sql_spark: SparkSession, tmp_path: Path) -> None:
+    keyed = str(tmp_path / "keyed")
+    sql_spark.sql(f"CREATE TABLE fuse.`{keyed}` (id BIGINT NOT NULL, {NESTED}) TBLPROPERTIES ('primary_key' = 'id')")
+    for value in ("1", "2"):
+        struct = f"named_struct('a', 1, 'v', parse_json('{value}'))"
+        sql_spark.sql(f"INSERT INTO fuse.`{keyed}` VALUES (1, {struct}, NULL, NULL), (2, NULL, NULL, NULL)")
+    lists = "SELECT id, NULL, array(CAST(NULL AS VARIANT)), NULL FROM range(2, 4)"
+    sql_spark.sql(f"INSERT INTO fuse.`{keyed}` {lists}")
+    assert nested_rows(sql_spark, keyed) == {
+        1: ("2", None, None, 1),
+        2: (None, "[null]", None, None),
+        3: (None, "[null]", None, None),
+    }
