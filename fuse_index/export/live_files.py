@@ -25,9 +25,9 @@ from fuse_storage import (
     SchemaError,
     StoredTable,
     TableUrl,
-    is_keyed,
     is_variant,
     live_row_masks,
+    row_rules,
 )
 
 
@@ -140,7 +140,7 @@ class LiveFiles:
             raise SchemaError(
                 f"column {variant!r} is VARIANT, which exports to {format_.name} do not have: drop it, or read it here"
             )
-        fixed = snapshot.key if is_keyed(snapshot) else ()
+        fixed = row_rules(snapshot).key
         plain = next((top.name for top in snapshot.schema.fields if top.is_leaf and top.name not in fixed), "…")
         advice = f"table.update(None, {{{plain!r}: {plain!r}}})" + (" and table.maintenance.tier()" if fixed else "")
         for top in snapshot.schema.fields:

@@ -18,9 +18,7 @@ from fuse_index.spark.catalog.alter import alteration, evolution, widens_column
 from fuse_index.spark.catalog.create import StagedCreation, create, new_number, stage
 from fuse_index.spark.catalog.definitions import (
     CLUSTER_PROPERTY_NAME,
-    KEY_PROPERTY_NAME,
     NOT_NULL_PROPERTY_NAME,
-    PRIMARY_KEY_PROPERTY_NAME,
     describe_not_null,
     parse_definition,
 )
@@ -48,7 +46,7 @@ from fuse_index.spark.session import native_scan, register_session
 from fuse_index.spark.source.options import STORE_PREFIX
 from fuse_index.spark.text_limits import TEXT_LIMITS_PROPERTY
 from fuse_index.table.table import Table
-from fuse_storage import PARTITION_PROPERTY, InvalidArgument, NotFound, PartitionSpec, Snapshot, is_keyed
+from fuse_storage import PARTITION_PROPERTY, InvalidArgument, NotFound, PartitionSpec, Snapshot
 
 _YES, _NO = b"1", b""
 _REMEMBERED_SCANS = 64
@@ -205,8 +203,7 @@ def shown_properties(reference: TableReference, table: Table) -> dict[str, str]:
     """The properties of a table as Spark shows them."""
     own = {name: _text(value) for name, value in table.snapshot.properties.items() if name not in _OF_TABLES}
     named = {} if reference.named is None else dict(reference.named.properties)
-    key_name = PRIMARY_KEY_PROPERTY_NAME if is_keyed(table.snapshot) else KEY_PROPERTY_NAME
-    key = {key_name: ", ".join(table.snapshot.key)} if table.snapshot.key else {}
+    key = {table.row_store.key_argument: ", ".join(table.snapshot.key)} if table.snapshot.key else {}
     if table.snapshot.cluster_ids and _partition_names(table.snapshot):  # of two clauses a statement may have one
         key[CLUSTER_PROPERTY_NAME] = ", ".join(table.snapshot.cluster_by)
     required = describe_not_null(table.snapshot.schema)
