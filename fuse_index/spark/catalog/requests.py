@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -24,10 +25,9 @@ from fuse_index.spark.catalog.definitions import (
 )
 from fuse_index.spark.catalog.metadata_tables import metadata_rows, to_arrow_stream
 from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place
-from fuse_index.spark.native.lru_cache import LruCache
 from fuse_index.spark.native.relation import quote_path
-from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, state_key
-from fuse_index.spark.protocol.replies import Framed, MetadataDescription, ScanDescription, TableDescription
+from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, Described, SnapshotPlanner
+from fuse_index.spark.protocol.replies import Framed, MetadataDescription, TableDescription
 from fuse_index.spark.protocol.requests import (
     AbortStagedRequest,
     AlterTableRequest,
@@ -49,7 +49,6 @@ from fuse_index.table.table import Table
 from fuse_storage import PARTITION_PROPERTY, InvalidArgument, NotFound, PartitionSpec, Snapshot
 
 _YES, _NO = b"1", b""
-_REMEMBERED_SCANS = 64
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,10 @@ class CatalogRequests:
     spark: SparkSession
     names: TableNames
     _staged: dict[str, StagedCreation] = field(default_factory=dict)
-    _scans: LruCache[tuple[str, str, str], tuple[ScanDescription, bytes]] = field(
-        default_factory=lambda: LruCache(_REMEMBERED_SCANS)
-    )
+
+    @cached_property
+    def _planner(self) -> SnapshotPlanner:
+        return register_session(self.spark).planner
 
     def load(self, request: LoadTableRequest) -> bytes:
         """A table, or a view of one; nothing where Spark goes on, or where a statement that writes is to say so."""
@@ -96,8 +96,8 @@ class CatalogRequests:
     def describe(self, reference: TableReference, table: Table, staged: str | None = None) -> bytes:
         """A table as ``CatalogClient.java`` reads it. Raises NotNative for one that Spark's reader cannot read."""
         snapshot, branch = table.snapshot, "" if reference.is_fixed else reference.branch
-        key = (reference.url, state_key(table.stored), branch)
-        scan, files = self._scans.get(key, lambda: self._scan(table, branch))
+        reader = branch, tuple(sorted(self.names.options.items()))
+        scan, files = self._planner.described(table.stored, reader, lambda: self._scan(table, branch))
         description = TableDescription(
             **msgspec.structs.asdict(scan),
             properties=shown_properties(reference, table),
@@ -109,7 +109,7 @@ class CatalogRequests:
         )
         return Framed(description, files).encode()
 
-    def _scan(self, table: Table, branch: str) -> tuple[ScanDescription, bytes]:
+    def _scan(self, table: Table, branch: str) -> Described:
         table.snapshot.check_rows()
         scan = native_scan(self.spark, table.stored, branch, INDEXED_MODE, self.names.options)
         return scan.describe(), scan.file_listing
