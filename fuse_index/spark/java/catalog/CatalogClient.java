@@ -245,11 +245,7 @@ public class CatalogClient {
     return out.close('}');
   }
 
-  public static String[] texts(JsonNode list) {
-    List<String> texts = new ArrayList<String>();
-    for (JsonNode text : list) texts.add(text.asText());
-    return (String[]) texts.toArray(new String[0]);
-  }
+  public static String[] texts(JsonNode list) { return (String[]) TableSnapshot.texts(list).toArray(new String[0]); }
 
   public static Map<String, String> properties(JsonNode object) {
     Map<String, String> properties = new HashMap<String, String>();

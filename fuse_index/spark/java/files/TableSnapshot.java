@@ -74,7 +74,7 @@ public class TableSnapshot {
 
   private static StructType schema(JsonNode json) { return ((StructType) DataType.fromJson(json.toString())).asNullable(); }
 
-  private static List<String> texts(JsonNode list) {
+  public static List<String> texts(JsonNode list) {
     List<String> texts = new ArrayList<String>();
     for (JsonNode text : list) texts.add(text.asText());
     return texts;
