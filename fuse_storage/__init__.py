@@ -84,7 +84,6 @@ if TYPE_CHECKING:
         cluster_by,
         cluster_column_ids,
         is_exact_type,
-        is_keyed,
         key_by,
     )
     from fuse_storage.commit.transaction import Transaction, said_of_commits
@@ -194,6 +193,7 @@ if TYPE_CHECKING:
     from fuse_storage.partitions.spec import PARTITION_PROPERTY, PartitionSpec
     from fuse_storage.primary_key.hidden_rows import NOT_IN_TAIL, HotKeys, find_in_tail, hot_keys_since, tail_keys
     from fuse_storage.primary_key.key_sets import SoughtKeys, key_table, places_of_keys
+    from fuse_storage.primary_key.row_rules import is_keyed, row_rules
     from fuse_storage.schema.castable import castable_type, to_castable
     from fuse_storage.schema.conform import conform_rows
     from fuse_storage.schema.nested_arrays import (

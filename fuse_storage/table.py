@@ -43,7 +43,7 @@ from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.parquet.found_rows import RowRequest, read_found_rows
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.partitions.spec import PartitionSpec
-from fuse_storage.primary_key.hidden_rows import open_segments
+from fuse_storage.primary_key.row_rules import row_rules
 from fuse_storage.schema.schema import Schema
 from fuse_storage.states import CommitReader, find_state, find_version, iterate_commits, resolve_state
 from fuse_storage.store.shared_files import resolve_foreign_store, resolve_store
@@ -196,7 +196,7 @@ class StoredTable:
         """All segments. Raises StorageError if the list cannot be read."""
         if self._segments is None:
             rows, tail = read_segment_list(self.store, self.snapshot), read_tail(self.store, self.snapshot)
-            self._segments = open_segments(self.store, self.snapshot, rows, tail)
+            self._segments = row_rules(self.snapshot).open_segments(self.store, rows, tail)
         return self._segments
 
     def blocks(self, segments: IndexArray | Sequence[int] | None = None, statistics: Iterable[int] = ()) -> BlockFrame:

@@ -244,3 +244,11 @@ def test_docstrings_begin_with_one_line() -> None:
     ]
 
     assert broken == []
+
+
+def test_whether_a_table_has_a_primary_key_is_asked_where_a_way_is_chosen() -> None:
+    """Others call one of two ways: ``row_rules`` in storage, ``RowStore`` in the engine, ``target_kind`` in Spark."""
+    asks = re.compile(r"(?<!def )\bis_keyed\(|\bPRIMARY_KEY_FEATURE (?:not )?in\b")
+    asking = [named(path) for path in FILES for line in path.read_text("utf-8").splitlines() if asks.search(line)]
+
+    assert len(asking) <= 8 + 1, asking  # and ``is_keyed`` itself

@@ -26,8 +26,8 @@ from fuse_storage import (
     StoredTable,
     TableUrl,
     holds_variant,
-    is_keyed,
     live_row_masks,
+    row_rules,
 )
 
 
@@ -143,7 +143,7 @@ class LiveFiles:
                 f"column {variant!r} is VARIANT, or has one in it, which exports to {format_.name} do not have: "
                 f"drop it, or read it here"
             )
-        fixed = snapshot.key if is_keyed(snapshot) else ()
+        fixed = row_rules(snapshot).key
         plain = next((top.name for top in snapshot.schema.fields if top.is_leaf and top.name not in fixed), "…")
         advice = f"table.update(None, {{{plain!r}: {plain!r}}})" + (" and table.maintenance.tier()" if fixed else "")
         for top in snapshot.schema.fields:

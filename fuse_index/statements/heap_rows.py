@@ -31,6 +31,7 @@ class HeapRows(RowStore):
 
     rewrites_blocks = True
     may_lack_columns = False
+    key_argument = "key"
 
     def by_key(self, method: str) -> NoReturn:
         raise InputError(

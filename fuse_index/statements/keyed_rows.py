@@ -48,6 +48,7 @@ class KeyedRows(RowStore):
 
     rewrites_blocks = False
     may_lack_columns = True
+    key_argument = "primary_key"
     writes = "puts and deletes by key"
 
     def by_key(self, method: str) -> KeyedRows:

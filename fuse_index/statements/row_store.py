@@ -30,6 +30,8 @@ class RowStore:
     """Whether statements rewrite blocks, each by itself, so that tasks can share the work."""
     may_lack_columns: ClassVar[bool]
     """Whether rows that come may lack columns, which then stay as they are."""
+    key_argument: ClassVar[str]
+    """The argument of ``create_table`` that declares the table's key, and the property by which Spark shows it."""
 
     @property
     def stored(self) -> StoredTable:

@@ -15,7 +15,6 @@ import pyarrow as pa
 from fuse_storage.commit.actions import check_columns_unchanged
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.merge_segments import SegmentMerger
-from fuse_storage.commit.table_keys import check_key_kept
 from fuse_storage.errors import Conflict, StorageError
 from fuse_storage.hot.tail import read_tail
 from fuse_storage.metadata import metadata_table
@@ -23,6 +22,7 @@ from fuse_storage.metadata.metadata_table import IndexArray
 from fuse_storage.metadata.segment import StagedSegment
 from fuse_storage.metadata.segment_list import assemble_segment_list, read_segment_list, segment_files
 from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.primary_key.row_rules import row_rules
 from fuse_storage.schema.schema import Schema
 
 UnseenBlockFinder = Callable[[str], Collection[str]]
@@ -66,7 +66,7 @@ class ReplaceBlocks:
             return
         positions = self._locate_removed_blocks(draft)
         takes_tail = any(segment >= len(draft.segment_rows) for segment, _ in positions.values())
-        check_key_kept(draft.head, draft.schema_state, self.by_key or not takes_tail, self.name)
+        row_rules(draft.head).check_commit(draft.schema_state, self.by_key or not takes_tail, self.name)
         rows_before, bytes_before = _row_count(draft), _byte_count(draft) - draft.summary.get("added_bytes", 0)
         edits = _SegmentEdits(draft, self.staged)
         for replacement in self.replacements:

@@ -14,9 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_storage.commit.table_keys import is_exact_type, is_keyed
+from fuse_storage.commit.table_keys import is_exact_type
 from fuse_storage.errors import SchemaError
 from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.primary_key.row_rules import row_rules
 from fuse_storage.schema import types
 from fuse_storage.schema.defaults import encode_column_default
 from fuse_storage.schema.names import check_names
@@ -83,10 +84,7 @@ def drop_column(snapshot: Snapshot, path: str) -> Snapshot:
     field, (above, name) = snapshot.schema.find(path, into_collections=True), _split_path(snapshot.schema, path)
     dropped_ids = {part.id for part in field.walk()}
     if field.id in snapshot.key_ids:
-        key = list(snapshot.key)
-        why = (
-            f"primary key {key}, which stays" if is_keyed(snapshot) else f"table's key {key}; choose another key first"
-        )
+        why = row_rules(snapshot).why_key_stays
         raise SchemaError(f"column {path!r} cannot be dropped: it is of the {why}")
     if keys := [column_id for column_id in snapshot.cluster_ids if column_id in dropped_ids]:
         raise SchemaError(

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_storage.errors import Advice, InvalidArgument, SchemaError
+from fuse_storage.errors import InvalidArgument, SchemaError
 from fuse_storage.metadata.snapshot import CLUSTER_METHODS, KEY_PROPERTY, Snapshot
+from fuse_storage.primary_key.row_rules import row_rules
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Schema
 from fuse_storage.schema.variant import is_variant
@@ -61,11 +62,6 @@ class PrimaryKey(tuple[str, ...]):
     """Names of columns of a new table that has at most one row for each combination of their values, always."""
 
 
-def is_keyed(snapshot: Snapshot) -> bool:
-    """Whether the table has a primary key."""
-    return PRIMARY_KEY_FEATURE in snapshot.writer_features
-
-
 def key_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
     """Give the snapshot with another key, the columns that identify a row, or without one. Raises SchemaError.
 
@@ -75,8 +71,8 @@ def key_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
     ids = key_column_ids(snapshot.schema, names)
     if isinstance(names, PrimaryKey):
         snapshot = _with_primary_key(snapshot, ids)
-    elif is_keyed(snapshot) and ids != snapshot.key_ids:
-        raise SchemaError(f"the primary key {list(snapshot.key)} stays that of its table: make another table")
+    else:
+        row_rules(snapshot).check_key(ids)
     if ids == snapshot.key_ids:
         return snapshot
     properties = {name: value for name, value in snapshot.properties.items() if name != KEY_PROPERTY}
@@ -94,24 +90,6 @@ def _with_primary_key(snapshot: Snapshot, ids: tuple[int, ...]) -> Snapshot:
         cluster_ids=snapshot.cluster_ids or ids,
         writer_features=(*snapshot.writer_features, PRIMARY_KEY_FEATURE),
     )
-
-
-def check_key_kept(before: Snapshot, after: Snapshot, keeps_key: bool, operation: str) -> None:
-    """Raise InvalidArgument for a commit after which a table with a primary key might have two rows of one key.
-
-    ``after``: its columns and keys. ``keeps_key``: rows stay what they were, or their keys were looked at.
-    """
-    if not is_keyed(before):
-        return
-    if not keeps_key:
-        raise InvalidArgument(
-            f"{operation!r} adds or changes rows without regard to the primary key {list(before.key)}, and is not "
-            f"done: use " + Advice.call("upsert") + ", " + Advice.call("delete_keys") + " or " + Advice.call("apply")
-        )
-    for column_id, name in zip(before.key_ids, before.key, strict=True):
-        old, new = before.schema.by_id(column_id), after.schema.by_id(column_id)
-        if (old.type, new.nullable) != (new.type, False):
-            raise InvalidArgument(f"column {name!r} is of the primary key: its type stays, and it is never NULL")
 
 
 def key_column_ids(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:

@@ -47,6 +47,7 @@ from fuse_storage.metadata.refs import Branch, RefEntry
 from fuse_storage.metadata.segment import StagedSegment
 from fuse_storage.metadata.sidecar import StagedSidecars
 from fuse_storage.metadata.snapshot import Snapshot
+from fuse_storage.primary_key.row_rules import row_rules
 
 MAX_WRITE_SECONDS = 24 * 3600
 """How long a writer may take, unless the table's property ``max_write_seconds`` says otherwise: what is staged and
@@ -264,7 +265,8 @@ class _CommitAttempt:
         entering = self.enter and self.application and self.application[0] not in head.snapshot.applications
         if not (draft.changed or entering):
             return None
-        table_keys.check_key_kept(head.snapshot, draft.schema_state, draft.same_rows or draft.keeps_key, self.operation)
+        keeps_key = draft.same_rows or draft.keeps_key
+        row_rules(head.snapshot).check_commit(draft.schema_state, keeps_key, self.operation)
         draft.finalize()
         return self._write(head, draft)
 

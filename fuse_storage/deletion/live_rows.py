@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.deletion_vector import VectorRef, read_vector
 from fuse_storage.errors import RESTORE_HINT, Corrupt, TableUrl
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.metadata_table import METADATA_READ_THREADS
 from fuse_storage.parquet.pages import RowMask
+from fuse_storage.primary_key.row_rules import row_rules
 from fuse_storage.table import StoredTable
 
 _MAX_DELETED_SHARE = 5
@@ -30,7 +30,7 @@ def stored_blocks(table: StoredTable) -> BlockFrame:
 
     Where a primary key hides some, none of the tail; they stay hidden wherever they are.
     """
-    return table.without_tail().blocks() if is_keyed(table.snapshot) else table.blocks()
+    return row_rules(table.snapshot).without_hiding(table).blocks()
 
 
 def is_worn(row_count: int, live_count: int) -> bool:

@@ -10,9 +10,11 @@ from typing import Any
 from fuse_storage.errors import Corrupt, FormatError, SchemaError, Unsupported
 from fuse_storage.metadata.encoding import decode_checksummed_json, encode_checksummed_json, format_timestamp
 from fuse_storage.metadata.refs import RefEntry
+from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.writer import BlockLayout
 from fuse_storage.schema.types import encode_default
 from fuse_storage.statistics import ColumnStatistics
+from fuse_storage.validation.features import PRIMARY_KEY_FEATURE
 from fuse_storage.validation.json_members import HotBlockMembers, HotEntryMembers, convert_members, parse_stored_time
 
 APPEND_CHANGE, PUT_CHANGE, DELETE_CHANGE = "append", "put", "delete"
@@ -61,6 +63,10 @@ class HotBlock:
             0,
             columns,
         )
+
+    def is_for(self, state: Snapshot) -> bool:
+        """Whether a table takes such blocks: rows are put and deleted by a primary key, or without one appended."""
+        return (self.change == APPEND_CHANGE) != (PRIMARY_KEY_FEATURE in state.writer_features)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fuse_storage.errors import RESTORE_HINT, Corrupt, FormatError, NotFound, SchemaError, TableUrl
-from fuse_storage.hot.entry import APPEND_CHANGE, CHANGES, DELETE_CHANGE, HotEntry
+from fuse_storage.hot.entry import CHANGES, DELETE_CHANGE, HotEntry
 from fuse_storage.metadata import metadata_table
 from fuse_storage.metadata.file_ref import FileRef
 from fuse_storage.metadata.refs import Branch
@@ -29,7 +29,6 @@ from fuse_storage.statistics import ColumnStatistics, encode_statistics
 from fuse_storage.store.abilities import object_meta
 from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.store import Store
-from fuse_storage.validation.features import PRIMARY_KEY_FEATURE
 
 TAIL_SCHEMA = pa.schema(
     [
@@ -236,7 +235,7 @@ def hot_block_rows(entry: HotEntry, state: Snapshot) -> pa.Table:
     for block in entry.blocks:
         if (schema := state.schemas.get(block.schema_id)) is None:
             raise Corrupt(f"hot commit {entry.commit_id} has a block of schema {block.schema_id}, which there is not")
-        if (block.change == APPEND_CHANGE) == (PRIMARY_KEY_FEATURE in state.writer_features):
+        if not block.is_for(state):
             raise Corrupt(f"hot commit {entry.commit_id} has a block of change {block.change!r}: it is another table's")
         zone_sizes = [block.footer_offset - FIRST_ZONE_OFFSET] if len(block.zone_rows) == 1 else None
         known: dict[str, Any] = {

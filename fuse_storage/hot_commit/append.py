@@ -19,7 +19,6 @@ from fuse_storage.commit.actions import changed_column_names
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Backoff, Head, check_commit, create_once
 from fuse_storage.commit.segment_writer import WriteOptions
-from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.commit.transaction import Transaction
 from fuse_storage.errors import Conflict, Expired, InvalidArgument
 from fuse_storage.hot.chain import MAX_CHAIN_ENTRIES, HotChain, remember_state
@@ -259,7 +258,7 @@ def check_hot_columns(blocks: tuple[HotBlock, ...], base: Snapshot, state: Snaps
 
     And InvalidArgument for rows that are to be added to a table with a primary key.
     """
-    if any((block.change == APPEND_CHANGE) == is_keyed(state) for block in blocks):
+    if not all(block.is_for(state) for block in blocks):
         raise InvalidArgument(
             "rows of a table with a primary key are put and deleted by their keys, by upsert and delete_keys, and "
             "those of any other table are appended"

@@ -18,15 +18,15 @@ import pyarrow as pa
 from fuse_storage.commit.head import COMMIT_TIMEOUT_SECONDS, Head
 from fuse_storage.commit.schema_evolution import SchemaChange
 from fuse_storage.commit.segment_writer import WriteOptions
-from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.commit.transaction import Transaction
-from fuse_storage.errors import Conflict, InvalidArgument, RepeatedKey, TableUrl
+from fuse_storage.errors import Conflict, InvalidArgument, RepeatedKey
 from fuse_storage.hot.entry import DELETE_CHANGE, PUT_CHANGE, HotBlock
 from fuse_storage.hot_commit.append import HotAttempt, commit_hot_blocks, write_hot_block
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.primary_key.hidden_rows import read_keys
 from fuse_storage.primary_key.key_sets import key_table, last_of_each
+from fuse_storage.primary_key.row_rules import row_rules
 from fuse_storage.schema.conform import conform_rows
 from fuse_storage.schema.schema import Schema
 
@@ -75,10 +75,7 @@ def put_rows(
 def stage_puts(table: Head, rows: pa.Table, deleted_keys: pa.Table) -> StagedPuts:
     """Write what ``put_rows`` commits, or a part of it. Raises as that."""
     base, started, blocks = table.snapshot, utc_now(), list[HotBlock]()
-    if not is_keyed(base):
-        raise InvalidArgument(
-            TableUrl(table.store.url) + " has no primary key: rows are appended, and changed by merge"
-        )
+    row_rules(base).check_puts(table.store.url)
     schema, key_schema = base.schema, key_schema_of(base)
     puts, deletes = conform_rows(rows, schema), conform_rows(deleted_keys, key_schema)
     _check_once([key_table(part, base.key) for part in (puts, deletes)], base.key)

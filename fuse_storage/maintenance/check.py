@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from fuse_storage.bounds import extremes
-from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.deletion.live_rows import live_row_masks
 from fuse_storage.errors import NotFound
 from fuse_storage.hot.entry import DELETE_CHANGE
@@ -31,6 +30,7 @@ from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.footer import FIRST_ZONE_OFFSET, BlockFile
 from fuse_storage.parquet.reader import read_block
 from fuse_storage.partitions.spec import PartitionSpec
+from fuse_storage.primary_key.row_rules import row_rules
 from fuse_storage.statistics import column_values, compute_statistics
 from fuse_storage.store.cache import Cache
 from fuse_storage.store.ranges import MAX_FILE_BYTES
@@ -55,8 +55,8 @@ def check_invariants(table: StoredTable) -> None:
                 continue
             snapshot = Snapshot.decode(data, entry.reference.path)
             _check_claims(snapshot, entry)
-            if later is not None and later.same_rows and later.version == snapshot.version + 1 and not is_keyed(later):
-                assert later.row_count == snapshot.row_count
+            if later is not None and later.same_rows and later.version == snapshot.version + 1:
+                assert row_rules(later).keeps_row_count(snapshot)
             later = snapshot
     assert history[0] == table.entry
     _check_snapshot(table)

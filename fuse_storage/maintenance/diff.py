@@ -13,7 +13,6 @@ import numpy as np
 
 from fuse_storage.card import Shown, bytes_text
 from fuse_storage.commit.schema_evolution import can_widen
-from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.errors import StorageError, TableUrl
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.snapshot import Snapshot
@@ -90,7 +89,7 @@ def changed_blocks(before: StoredTable, after: StoredTable) -> tuple[BlockFrame,
 
     With a primary key, a block of which other rows are hidden in one of them than in the other is among both.
     """
-    if is_keyed(after.snapshot):
+    if before.segments().hidden_rows or after.segments().hidden_rows:
         return _changed_by_key(before, after)
     shared = set(before.segments().ids) & set(after.segments().ids)
     old_blocks, new_blocks = _unshared_blocks(before, shared), _unshared_blocks(after, shared)

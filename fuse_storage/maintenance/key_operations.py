@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.errors import NotFound
 from fuse_storage.hot.entry import DELETE_CHANGE
 from fuse_storage.hot.small_blocks import BlockRequest, read_blocks
 from fuse_storage.hot.tail import align_tail, read_tail
 from fuse_storage.metadata.segment import LOCATION_COLUMNS, block_file
 from fuse_storage.primary_key.key_sets import key_table, last_of_each
+from fuse_storage.primary_key.row_rules import is_keyed
 from fuse_storage.store.shared_files import resolve_store
 from fuse_storage.table import StoredTable
 

@@ -15,13 +15,13 @@ from typing import Any
 from fuse_storage.commit.actions import RestoreSnapshot
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.snapshot_hold import hold_snapshot
-from fuse_storage.commit.table_keys import is_keyed
 from fuse_storage.errors import NotFound, StorageError
 from fuse_storage.maintenance.branches import create_branch, drop_branch, list_branches
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.snapshot import KEY_PROPERTY, Snapshot
 from fuse_storage.partitions.spec import PARTITION_PROPERTY, PartitionSpec
+from fuse_storage.primary_key.row_rules import row_rules
 from fuse_storage.schema.schema import Field, Schema, assign_field_ids
 from fuse_storage.table import StoredTable
 
@@ -42,7 +42,7 @@ def can_be_replaced(table: StoredTable, fresh: Snapshot) -> bool:
 def _promises(snapshot: Snapshot) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
     """The columns of the primary key, and those that rows are partitioned by: what stays for the life of a table."""
     spec = PartitionSpec.from_snapshot(snapshot)
-    key = [snapshot.schema.by_id(column_id) for column_id in snapshot.key_ids] if is_keyed(snapshot) else []
+    key = [snapshot.schema.by_id(column_id) for column_id in row_rules(snapshot).key_ids]
     partitions = [] if spec is None else list(spec.fields)
     return [(field.name, field.type) for field in key], [(field.name, field.type) for field in partitions]
 

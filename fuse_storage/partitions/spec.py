@@ -20,11 +20,12 @@ from fuse_storage.bounds import is_text_or_binary
 from fuse_storage.errors import Corrupt, InvalidArgument, SchemaError
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.parquet.writer import BlockLayout
+from fuse_storage.primary_key.row_rules import row_rules
 from fuse_storage.schema import types
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.schema.variant import is_variant
 from fuse_storage.statistics import ColumnStatistics, chunked_to_array
-from fuse_storage.validation.features import PARTITIONS_FEATURE, PRIMARY_KEY_FEATURE
+from fuse_storage.validation.features import PARTITIONS_FEATURE
 
 PARTITION_PROPERTY = "partition_ids"
 """The property that holds the ids of the columns that a table is partitioned by."""
@@ -145,7 +146,7 @@ def partition_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
                 f"partition_by: {name!r} is no column: partition by columns as they are; cluster_by keeps days and "
                 "months of a time together"
             )
-    fields = [snapshot.schema.find([name]) for name in names]
+    fields, rules = [snapshot.schema.find([name]) for name in names], row_rules(snapshot)
     for position, field in enumerate(fields):
         if is_.is_floating(field.type) or is_.is_nested(field.type) or is_variant(field.type):
             raise SchemaError(
@@ -154,12 +155,7 @@ def partition_by(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
             )
         if field in fields[:position]:
             raise SchemaError(f"a table cannot be partitioned by {field.name!r} twice: name it once")
-        if PRIMARY_KEY_FEATURE in snapshot.writer_features and field.id not in snapshot.key_ids:
-            raise SchemaError(
-                f"the table cannot be partitioned by {field.name!r}, which is not of its primary key "
-                f"{list(snapshot.key)}: a row of one key would move from partition to partition; make the column part "
-                f"of the key, or cluster by it"
-            )
+        rules.check_partition_column(field)
     return replace(
         snapshot,
         properties={**snapshot.properties, PARTITION_PROPERTY: [field.id for field in fields]},

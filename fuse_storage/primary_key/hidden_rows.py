@@ -32,7 +32,6 @@ from fuse_storage.primary_key.key_sets import SoughtKeys, key_table, last_of_eac
 from fuse_storage.store.cache import cache_of
 from fuse_storage.store.shared_files import resolve_store
 from fuse_storage.store.store import Store
-from fuse_storage.validation.features import PRIMARY_KEY_FEATURE
 
 
 class TailKeys(NamedTuple):
@@ -54,20 +53,6 @@ class KeyPlaces(NamedTuple):
 
     blocks: IndexArray
     rows: IndexArray
-
-
-def open_segments(store: Store, snapshot: Snapshot, rows: pa.Table, tail: pa.Table | None) -> SegmentFrame:
-    """The segments of a state, of which what later rows hide does not count.
-
-    ``rows``: the list of segments. ``tail``: rows of the hot blocks, if there are any.
-    """
-    if tail is None or PRIMARY_KEY_FEATURE not in snapshot.writer_features:
-        return SegmentFrame(store, snapshot, rows, tail)
-    if not snapshot.key_ids:
-        raise Corrupt(
-            TableUrl(store.url) + f": snapshot {snapshot.stored.id} has a primary key of no columns: {RESTORE_HINT}"
-        )
-    return KeyedSegmentFrame(store, snapshot, rows, tail)
 
 
 def read_keys(store: Store, snapshot: Snapshot, blocks: Sequence[HotBlock]) -> list[pa.Table]:

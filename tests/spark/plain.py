@@ -46,7 +46,7 @@ class Judge:
     def answer_aggregate(self, question: AnswerAggregate) -> AggregateReply:
         return AggregateReply(self.say(question.filters), None, NOTHING)
 
-    def column_statistics(self, question: EstimateColumns) -> dict[str, ColumnEstimate]:
+    def column_statistics(self, question: EstimateColumns, planned: object) -> dict[str, ColumnEstimate]:
         return {}
 
     def may_prune_by_keys(self, question: JoinKeys) -> list[bool]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -18,18 +19,15 @@ from fuse_index.spark.catalog.alter import alteration, evolution, widens_column
 from fuse_index.spark.catalog.create import StagedCreation, create, new_number, stage
 from fuse_index.spark.catalog.definitions import (
     CLUSTER_PROPERTY_NAME,
-    KEY_PROPERTY_NAME,
     NOT_NULL_PROPERTY_NAME,
-    PRIMARY_KEY_PROPERTY_NAME,
     describe_not_null,
     parse_definition,
 )
 from fuse_index.spark.catalog.metadata_tables import metadata_rows, to_arrow_stream
 from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place
-from fuse_index.spark.native.lru_cache import LruCache
 from fuse_index.spark.native.relation import quote_path
-from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, state_key
-from fuse_index.spark.protocol.replies import Framed, MetadataDescription, ScanDescription, TableDescription
+from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, Described, SnapshotPlanner
+from fuse_index.spark.protocol.replies import Framed, MetadataDescription, TableDescription
 from fuse_index.spark.protocol.requests import (
     AbortStagedRequest,
     AlterTableRequest,
@@ -48,10 +46,9 @@ from fuse_index.spark.session import native_scan, register_session
 from fuse_index.spark.source.options import STORE_PREFIX
 from fuse_index.spark.text_limits import TEXT_LIMITS_PROPERTY
 from fuse_index.table.table import Table
-from fuse_storage import PARTITION_PROPERTY, InvalidArgument, NotFound, PartitionSpec, Snapshot, is_keyed
+from fuse_storage import PARTITION_PROPERTY, InvalidArgument, NotFound, PartitionSpec, Snapshot
 
 _YES, _NO = b"1", b""
-_REMEMBERED_SCANS = 64
 
 
 @dataclass(frozen=True)
@@ -61,9 +58,10 @@ class CatalogRequests:
     spark: SparkSession
     names: TableNames
     _staged: dict[str, StagedCreation] = field(default_factory=dict)
-    _scans: LruCache[tuple[str, str, str], tuple[ScanDescription, bytes]] = field(
-        default_factory=lambda: LruCache(_REMEMBERED_SCANS)
-    )
+
+    @cached_property
+    def _planner(self) -> SnapshotPlanner:
+        return register_session(self.spark).planner
 
     def load(self, request: LoadTableRequest) -> bytes:
         """A table, or a view of one; nothing where Spark goes on, or where a statement that writes is to say so."""
@@ -98,8 +96,8 @@ class CatalogRequests:
     def describe(self, reference: TableReference, table: Table, staged: str | None = None) -> bytes:
         """A table as ``CatalogClient.java`` reads it. Raises NotNative for one that Spark's reader cannot read."""
         snapshot, branch = table.snapshot, "" if reference.is_fixed else reference.branch
-        key = (reference.url, state_key(table.stored), branch)
-        scan, files = self._scans.get(key, lambda: self._scan(table, branch))
+        reader = branch, tuple(sorted(self.names.options.items()))
+        scan, files = self._planner.described(table.stored, reader, lambda: self._scan(table, branch))
         description = TableDescription(
             **msgspec.structs.asdict(scan),
             properties=shown_properties(reference, table),
@@ -111,7 +109,7 @@ class CatalogRequests:
         )
         return Framed(description, files).encode()
 
-    def _scan(self, table: Table, branch: str) -> tuple[ScanDescription, bytes]:
+    def _scan(self, table: Table, branch: str) -> Described:
         table.snapshot.check_rows()
         scan = native_scan(self.spark, table.stored, branch, INDEXED_MODE, self.names.options)
         return scan.describe(), scan.file_listing
@@ -205,8 +203,7 @@ def shown_properties(reference: TableReference, table: Table) -> dict[str, str]:
     """The properties of a table as Spark shows them."""
     own = {name: _text(value) for name, value in table.snapshot.properties.items() if name not in _OF_TABLES}
     named = {} if reference.named is None else dict(reference.named.properties)
-    key_name = PRIMARY_KEY_PROPERTY_NAME if is_keyed(table.snapshot) else KEY_PROPERTY_NAME
-    key = {key_name: ", ".join(table.snapshot.key)} if table.snapshot.key else {}
+    key = {table.row_store.key_argument: ", ".join(table.snapshot.key)} if table.snapshot.key else {}
     if table.snapshot.cluster_ids and _partition_names(table.snapshot):  # of two clauses a statement may have one
         key[CLUSTER_PROPERTY_NAME] = ", ".join(table.snapshot.cluster_by)
     required = describe_not_null(table.snapshot.schema)

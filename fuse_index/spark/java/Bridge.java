@@ -6,7 +6,6 @@ import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.driver.*;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.foreign.*;
-import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.report.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.sources.*;
@@ -61,11 +60,7 @@ public class Bridge {
       loaded.put(name, new FuseCatalog((SparkSession) session, name, callbackKey));
     }
     TypedStatements.install((SparkSession) session, callbackKey);
-    ExperimentalMethods methods = ((SparkSession) session).experimental();
-    List<SparkStrategy> strategies = new ArrayList<SparkStrategy>(ScalaLists.toJava(methods.extraStrategies()));
-    for (Object strategy : strategies) if (strategy instanceof SourceIndexStatements) return;
-    strategies.add(new SourceIndexStatements(new CatalogClient((SparkSession) session, name, callbackKey)));
-    methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
+    add(session, new SparkStrategy[] {new SourceIndexStatements(new CatalogClient((SparkSession) session, name, callbackKey))});
   }
 
   /** Has Python asked, under a key and with its id, to install us in each session that is made of this one. */
@@ -124,27 +119,29 @@ public class Bridge {
     boolean optimizes = false;
     for (Object rule : rules) optimizes |= rule instanceof PruneRule;
     if (!optimizes) methods.extraOptimizations_$eq(ScalaLists.toScala(withOurs(rules)));
+    add(session, new SparkStrategy[] {new WrittenScans(), new FuseRowsStrategy((SparkSession) session), new LiveRows((SparkSession) session)});
+  }
+
+  /** Appends strategies to the session's, unless it has them. */
+  private static void add(Object session, SparkStrategy[] ours) {
+    ExperimentalMethods methods = ((SparkSession) session).experimental();
     List<SparkStrategy> strategies = new ArrayList<SparkStrategy>(ScalaLists.toJava(methods.extraStrategies()));
-    for (Object strategy : strategies) if (strategy instanceof LiveRows) return;
-    strategies.add(new WrittenScans());
-    strategies.add(new FuseRowsStrategy((SparkSession) session));
-    strategies.add(new LiveRows((SparkSession) session));
+    for (Object strategy : strategies) if (strategy.getClass() == ours[0].getClass()) return;
+    strategies.addAll(Arrays.asList(ours));
     methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
   }
 
   /** From now on queries of other connectors' tables ask for indexes of these; those that were found are found anew. */
   public synchronized void renewSourceIndexes(Object session, String callbackKey) throws ReflectiveOperationException {
     ExperimentalMethods methods = ((SparkSession) session).experimental();
-    List<SparkStrategy> strategies = new ArrayList<SparkStrategy>(ScalaLists.toJava(methods.extraStrategies()));
-    for (Object strategy : strategies) {
+    for (Object strategy : ScalaLists.toJava(methods.extraStrategies())) {
       if (!(strategy instanceof IndexedScanStrategy)) continue;
       ((IndexedScanStrategy) strategy).indexes.renew();
       return;
     }
     Releases.tell();
     SourceIndexes indexes = new SourceIndexes(callbackKey);
-    strategies.add(new IndexedScanStrategy((SparkSession) session, indexes));
-    methods.extraStrategies_$eq(ScalaLists.toScala(strategies));
+    add(session, new SparkStrategy[] {new IndexedScanStrategy((SparkSession) session, indexes)});
     List<Rule<LogicalPlan>> rules = new ArrayList<Rule<LogicalPlan>>(ScalaLists.toJava(methods.extraOptimizations()));
     rules.add(new OuterKeysRule<LogicalPlan>(indexes));
     rules.add(new PlacesRule<LogicalPlan>());

@@ -9,14 +9,13 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.functions import col
 from pyspark.sql.types import StructType
 
-from fuse_index.clustering.key import ClusterKey
 from fuse_index.indexes.registry import Host, PluginWarning
 from fuse_index.operations.build_index import BuildResult, BuildTask, commit_build_results, run_build_task_in_worker
 from fuse_index.signals.build_failures import BUILD_FAILURES, nothing_built, record_failure
@@ -24,16 +23,16 @@ from fuse_index.spark.answers import Sealed
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.placement import active_session, is_connect, run_as_tasks, run_where_reachable
 from fuse_index.spark.source.options import BATCH_WRITE_OPTIONS, STORE_PREFIX, TableLocation, parse_location
+from fuse_index.spark.source.write_target import WriteLayout, target_kind
 from fuse_index.spark.workers import worker_problems_explained
 from fuse_index.table.arguments import check_arguments
 from fuse_index.table.indexes import plan_index_tasks
 from fuse_index.table.table import Table
-from fuse_storage import Conflict, NotFound, PartitionSpec, commits_checked_by, is_keyed
+from fuse_storage import Conflict, NotFound, commits_checked_by
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_DEFAULT_BLOCK_ROWS = 1_000_000
 _TARGET_BLOCK_FILL = 0.85
 """The part of a block that is planned for: ranges are sampled, and a larger one would leave a crumb of a block."""
 
@@ -41,19 +40,6 @@ _CONNECT_TASK_SLOTS = 16
 """The parallelism that a Connect client assumes of its server, which it cannot ask."""
 _TASKS_PER_SLOT_AND_COMMIT = 4
 """Tasks for each slot after which an index build commits: so much is lost at most when it is interrupted."""
-
-
-@dataclass(frozen=True, slots=True)
-class WriteLayout:
-    """The order and size of blocks that a table wants: paths of the columns to sort by, and rows to a block.
-
-    First of them are the columns that the table is partitioned by.
-    """
-
-    sort_by: tuple[tuple[str, ...], ...] = ()
-    block_rows: int = _DEFAULT_BLOCK_ROWS
-    keeps_tasks: bool = False
-    """Rows are not to be moved: of those of one key in a task the last counts."""
 
 
 @check_arguments
@@ -109,14 +95,7 @@ def write_layout(location: TableLocation) -> WriteLayout:
         snapshot = location.open().snapshot
     except NotFound:
         return WriteLayout()
-    if is_keyed(snapshot):
-        return WriteLayout(keeps_tasks=True)
-    key = ClusterKey.from_snapshot(snapshot)
-    cluster_by = key.paths if key is not None and key.method == "linear" else ()
-    spec = PartitionSpec.from_snapshot(snapshot)
-    partition_by = () if spec is None else tuple((name,) for name in spec.names)
-    sort_by = tuple(dict.fromkeys([*partition_by, *cluster_by]))
-    return WriteLayout(sort_by, int(snapshot.properties.get("block_rows", _DEFAULT_BLOCK_ROWS)))
+    return target_kind(snapshot).layout(snapshot)
 
 
 def _arrange_rows(df: DataFrame, layout: WriteLayout, rows: int) -> DataFrame:

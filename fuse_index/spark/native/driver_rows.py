@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions.function import Function
 from fuse_index.expressions.traversal import conjoin, conjuncts, predicate_leaves
+from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import Column, IsNull, Leaf, Not, Opaque
 from fuse_index.pruning.planner import ScanPlan
 from fuse_index.query.scan import Scan
@@ -25,6 +26,9 @@ from fuse_index.spark.protocol.words import LATE_ROWS
 from fuse_index.spark.schemas import as_spark_has_it
 from fuse_index.sql.call_markers import CALL_MARK_PREFIX
 from fuse_storage import BlockFrame, empty_table
+
+_BLOCK_BYTES = 16
+"""So much a table that a plan keeps open takes at least for each of its blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,21 @@ class RowBounds:
     max_bytes: int
     seconds: float
     exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedScan:
+    """A plan, and what evaluates the conditions that it leaves to be filtered by."""
+
+    plan: ScanPlan[BlockFrame]
+    engine: Engine
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that it keeps in memory, its table among them, which other plans may share."""
+        plan = self.plan
+        masks = [plan.zones, plan.always_matching_zones, *plan.row_masks.values()]
+        return sum(mask.nbytes for mask in masks) + _BLOCK_BYTES * plan.table.segments().total_blocks
 
 
 def certain_row_count(plan: ScanPlan[BlockFrame]) -> int:

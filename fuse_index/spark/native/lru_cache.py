@@ -36,12 +36,18 @@ class LruCache(Generic[_Key, _Value]):
 
         ``ttl_seconds``: for how many seconds a value that was just loaded is remembered.
         """
-        with self._lock:
-            if key in self._entries and monotonic() < self._entries[key][1]:
-                self._entries.move_to_end(key)
-                return self._entries[key][0]
+        if (known := self.find(key)) is not None:
+            return known
         value = load()
         return self.put(key, value, ttl_seconds(value))
+
+    def find(self, key: _Key) -> _Value | None:
+        """The value of a key, if it is there."""
+        with self._lock:
+            if key not in self._entries or monotonic() >= self._entries[key][1]:
+                return None
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
 
     def put(self, key: _Key, value: _Value, ttl_seconds: float = inf) -> _Value:
         """Remember a value in place of a former one."""

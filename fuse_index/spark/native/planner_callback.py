@@ -1,9 +1,8 @@
 """The endpoint that Spark calls while it plans a query: which blocks may hold an answer to these filters?
 
-A remote procedure call with a memo. One ``PlannerCallback`` per session takes requests, as JSON, from threads of the
-JVM, hands them to a ``Planner``, and encodes its replies as bytes. It remembers replies by the text of the request,
-since Spark asks the same two or three times per query. It never raises: a reply without a mask means that every block
-is read. Knows no table.
+One ``PlannerCallback`` per session takes requests, as JSON, from threads of the JVM, hands them to a ``Planner``, and
+encodes its replies as bytes, which the JVM remembers (``ReplyMemo.java``). Of what was asked it remembers what the JVM
+does not. It never raises: a reply without a mask means that every block is read. Knows no table.
 """
 
 from __future__ import annotations
@@ -11,9 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from hashlib import sha256
 from math import inf
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
 
@@ -34,7 +34,7 @@ from fuse_index.spark.protocol.questions import (
     ScanQuestion,
     decode_question,
 )
-from fuse_index.spark.protocol.replies import AggregateReply, Framed, PruneReply, RefreshReply
+from fuse_index.spark.protocol.replies import AggregateReply, Framed, KeptPlan, PruneReply, RefreshReply
 from fuse_index.spark.protocol.requests import ChangeRowsRequest
 from fuse_index.spark.protocol.words import DOUBTFUL_SECONDS
 from fuse_storage import StorageError
@@ -42,7 +42,28 @@ from fuse_storage import StorageError
 _logger = logging.getLogger("fuse_index.spark")
 
 _MAX_TEXT_KEY = 10_000
-"""Characters of a request that is remembered as it is; of a longer one, which may have megabytes, by its hash."""
+"""Characters of a question that is remembered as it is; of a longer one, which may have megabytes, by its hash."""
+_KEPT_BYTES = 10_000
+"""So much an explanation takes besides its map."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What is kept of an answer.
+
+    ``reply``: None where the JVM keeps it, as it does unless a fault has spoiled it. ``plan``: by which the rows of the
+    same question are read.
+    """
+
+    explanation: Explanation
+    reply: bytes | None = None
+    plan: KeptPlan | None = None
+
+    @property
+    def nbytes(self) -> int:
+        known = self.explanation.map
+        fates = 0 if known is None else known.fates.nbytes
+        return _KEPT_BYTES + fates + len(self.reply or b"") + (0 if self.plan is None else self.plan.nbytes)
 
 
 class SourceIndexFinder(Protocol):
@@ -76,15 +97,19 @@ class Planner(Protocol):
         """What is known of an aggregate; raises nothing for what is not known."""
         ...
 
-    def read_rows(self, request: ReadRows) -> bytes:
+    def read_rows(self, request: ReadRows, planned: Any) -> bytes:
         """The rows on which the filters are true, as an Arrow stream of the columns that the request names.
 
-        Others may be among them. Raises LeftToExecutors beyond ``max_bytes`` and ``seconds``.
+        Others may be among them. ``planned``: the ``plan`` of the ``PruneReply`` to the same question, if it is still
+        known. Raises LeftToExecutors beyond ``max_bytes`` and ``seconds``.
         """
         ...
 
-    def column_statistics(self, request: EstimateColumns) -> Mapping[str, ColumnEstimate]:
-        """For each column what an optimizer may know of it in the blocks that the filters leave."""
+    def column_statistics(self, request: EstimateColumns, planned: Any) -> Mapping[str, ColumnEstimate]:
+        """For each column what an optimizer may know of it in the blocks that the filters leave.
+
+        ``planned``: as of ``read_rows``.
+        """
         ...
 
     def may_prune_by_keys(self, request: JoinKeys) -> Sequence[bool]:
@@ -97,7 +122,7 @@ class Planner(Protocol):
 
 
 class PlannerCallback:
-    """A session's endpoint, with a memo of its replies.
+    """A session's endpoint, with a memo of its answers.
 
     A reply that says nothing is byte 0, and why. All others begin with byte 1; the bytes of what says most are in
     ``protocol.replies``. Rows are an Arrow stream, and not remembered; statistics of columns are JSON. Of keys of joins
@@ -107,15 +132,15 @@ class PlannerCallback:
 
     MAX_REMEMBERED: ClassVar[int] = 256
     MAX_REMEMBERED_BYTES: ClassVar[int] = 256 << 20
-    """Masks and maps are small; states of aggregates have up to 64 MiB."""
+    """Explanations are small; states of aggregates that a fault has spoiled have up to 64 MiB."""
     FAULTY_REPLY_SECONDS: ClassVar[float] = DOUBTFUL_SECONDS
     """So long a reply that a fault has spoiled is remembered: for the query that is being planned, and not for ever."""
 
     def __init__(self, planner: Planner, source_indexes: SourceIndexFinder | None = None) -> None:
         self._planner = planner
         self._source_indexes = source_indexes
-        self._replies: LruCache[str, tuple[bytes, Explanation]] = LruCache(
-            self.MAX_REMEMBERED, self.MAX_REMEMBERED_BYTES, lambda reply: len(reply[0]) + _map_bytes(reply[1])
+        self._answers: LruCache[str, _Answer] = LruCache(
+            self.MAX_REMEMBERED, self.MAX_REMEMBERED_BYTES, lambda answer: answer.nbytes
         )
 
     def apply(self, request: str) -> bytes:
@@ -136,16 +161,20 @@ class PlannerCallback:
         if not isinstance(question, Prune | AnswerAggregate):
             raise InputError(f"{type(question).__name__} has no explanation")
         with switched_off(question):
-            return self._explained_reply(request, question)[1]
+            known = self._known(question)
+            return self._ask(question)[1] if known is None else known.explanation
 
     def _reply(self, text: str, question: Question) -> bytes:
         match question:
             case Prune() | AnswerAggregate():
-                return self._explained_reply(text, question)[0]
+                known = self._known(question)
+                return self._ask(question)[0] if known is None or known.reply is None else known.reply
             case ReadRows():
-                return b"\1" + self._planner.read_rows(question)
+                known = self._known(question)
+                return b"\1" + self._planner.read_rows(question, known and known.plan)
             case EstimateColumns():
-                columns = self._planner.column_statistics(question)
+                known = self._known(question)
+                columns = self._planner.column_statistics(question, known and known.plan)
                 return b"\1" + msgspec.json.encode(columns)
             case JoinKeys():
                 return b"\1" + bytes(self._planner.may_prune_by_keys(question))
@@ -158,23 +187,25 @@ class PlannerCallback:
                     return b"\1" if found is None else b"\1\0"
                 return b"\1" + found.encode()
 
-    def _explained_reply(self, text: str, question: Prune | AnswerAggregate) -> tuple[bytes, Explanation]:
-        def ask() -> tuple[bytes, Explanation]:
-            if isinstance(question, Prune):
-                pruned = self._planner.prune_blocks(question)
-                return pruned.encode(), pruned.explanation
+    def _known(self, question: ScanQuestion) -> _Answer | None:
+        return self._answers.find(_name_of(question))
+
+    def _ask(self, question: Prune | AnswerAggregate) -> tuple[bytes, Explanation]:
+        if isinstance(question, Prune):
+            pruned = self._planner.prune_blocks(question)
+            reply, explanation, plan = pruned.encode(), pruned.explanation, pruned.plan
+        else:
             known = self._planner.answer_aggregate(question)
-            return known.encode(), known.explanation
-
-        name = text if len(text) <= _MAX_TEXT_KEY else sha256(text.encode()).hexdigest()
-        return self._replies.get(name, ask, self._reply_ttl_seconds)
-
-    def _reply_ttl_seconds(self, reply: tuple[bytes, Explanation]) -> float:
-        return self.FAULTY_REPLY_SECONDS if reply[1].faulty else inf
+            reply, explanation, plan = known.encode(), known.explanation, None
+        answer = _Answer(explanation, reply if explanation.faulty else None, plan)
+        ttl_seconds = self.FAULTY_REPLY_SECONDS if explanation.faulty else inf
+        self._answers.put(_name_of(question), answer, ttl_seconds)
+        return reply, explanation
 
 
-def _map_bytes(explanation: Explanation) -> int:
-    return 0 if explanation.map is None else explanation.map.fates.nbytes
+def _name_of(question: ScanQuestion) -> str:
+    key = question.plan_key()
+    return key if len(key) <= _MAX_TEXT_KEY else sha256(key.encode()).hexdigest()
 
 
 def switched_off(asked: Question | ChangeRowsRequest) -> AbstractContextManager[None]:

@@ -5,18 +5,15 @@ In: requests with typed trees of Catalyst. Out: masks of blocks, aggregate state
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from fuse_index.aggregates.sketches import to_spark_sketches
 from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.errors import UnsupportedAggregate, UnsupportedExpression
 from fuse_index.indexes.engine import Engine
@@ -24,12 +21,12 @@ from fuse_index.indexes.registry import Host
 from fuse_index.ingest.schema_merge import evolved_table
 from fuse_index.predicate import Context, Predicate, Term
 from fuse_index.pruning.explanation import Explanation, Vote
-from fuse_index.pruning.planner import ScanPlan, plan_scan
-from fuse_index.query.aggregate import AggregatePlan, describe_aggregation, plan_aggregate
+from fuse_index.pruning.planner import plan_scan
+from fuse_index.query.aggregate import describe_aggregation, plan_aggregate
 from fuse_index.query.ranking.first_rows import RankedOrder, keep_first_rows
 from fuse_index.reasons import Reason
 from fuse_index.spark.native.column_estimates import ColumnEstimate, estimate_columns
-from fuse_index.spark.native.driver_rows import RowBounds, certain_row_count, named_row_count, read_rows
+from fuse_index.spark.native.driver_rows import PlannedScan, RowBounds, certain_row_count, named_row_count, read_rows
 from fuse_index.spark.native.file_listing import (
     ListedFiles,
     list_deleted_rows,
@@ -42,12 +39,12 @@ from fuse_index.spark.native.lru_cache import LruCache
 from fuse_index.spark.native.top_rows import TopRows, decode_top_rows, keep_top_rows
 from fuse_index.spark.native.zone_ranges import partial_ranges
 from fuse_index.spark.protocol import questions
-from fuse_index.spark.protocol.replies import AggregateReply, PruneReply, RefreshReply
+from fuse_index.spark.protocol.replies import AggregateReply, PruneReply, RefreshReply, ScanDescription, encode_states
 from fuse_index.spark.protocol.requests import ChangeRowsRequest
 from fuse_index.sql.catalyst import decode_aggregation, decode_catalyst_term, decode_filter
 from fuse_index.sql.catalyst_terms import CatalystTree
 from fuse_index.table.table import Table
-from fuse_storage import BlockFrame, SchemaChange, SchemaError, StoredTable, new_id
+from fuse_storage import SchemaChange, SchemaError, StoredTable, new_id
 
 INDEXED_MODE = "indexes"
 """The mode in which indexes are asked; in any other, every block is read."""
@@ -70,6 +67,11 @@ _WITHOUT_TAIL = "-"
 """What follows the id of a state in its key, where rows that are not tiered yet are left out."""
 
 
+Reader = Hashable
+"""Who reads a table, as far as what Spark is told of it hangs on that."""
+Described = tuple[ScanDescription, bytes]
+"""A snapshot, and its files as ``register_table`` returns them."""
+
 _EVOLVED = "+"
 """What stands in the id of a state between that of the table's and the number of its step to other columns."""
 
@@ -79,25 +81,31 @@ def state_key(table: StoredTable) -> str:
     return table.snapshot.id + (_WITHOUT_TAIL if table.snapshot.is_cut else "")
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenState:
+    """A state of a table, and what Spark was told of it, by who reads it."""
+
+    table: StoredTable
+    described: Mapping[Reader, Described] = field(default_factory=dict)
+
+
 class SnapshotPlanner:
     """A ``Planner`` for the snapshots that queries ask about, by URL and id, of the tables that it was given."""
 
-    MAX_OPEN_TABLES: ClassVar[int] = 16
-    MAX_SMALL_PLANS: ClassVar[int] = 16
-    MAX_SMALL_PLAN_ZONES: ClassVar[int] = 128
-    """Plans that leave no more zones are remembered for a moment: their rows may be asked for next."""
+    MAX_OPEN_STATES: ClassVar[int] = 32
+    MAX_PLAN_BYTES: ClassVar[int] = 64 << 20
+    """Plans that take no more are kept: rows, or what is known of columns, may be asked for next."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self._open_tables: LruCache[tuple[str, str], StoredTable] = LruCache(self.MAX_OPEN_TABLES)
+        self._states: LruCache[tuple[str, str], _OpenState] = LruCache(self.MAX_OPEN_STATES)
         self._locations: dict[str, _SparkLocation] = {}
-        self._schema_changes: LruCache[str, SchemaChange] = LruCache(self.MAX_OPEN_TABLES)
-        self._small_plans: LruCache[str, tuple[ScanPlan[BlockFrame], Engine]] = LruCache(self.MAX_SMALL_PLANS)
+        self._schema_changes: LruCache[str, SchemaChange] = LruCache(self.MAX_OPEN_STATES)
 
     def with_host(self, host: Host) -> SnapshotPlanner:
         """A planner of the same tables that asks other index kinds."""
         other = SnapshotPlanner(host)
-        other._open_tables, other._locations = self._open_tables, self._locations
+        other._states, other._locations = self._states, self._locations
         other._schema_changes = self._schema_changes
         return other
 
@@ -125,23 +133,36 @@ class SnapshotPlanner:
 
     def register_state(self, table: StoredTable) -> bytes:
         """Remember another state of a table that is known; its files as ``register_table`` returns them."""
-        self._open_tables.put((table.store.url, state_key(table)), table)
+        self._keep(table)
         return self._listing(table)
 
+    def described(self, table: StoredTable, reader: Reader, describe: Callable[[], Described]) -> Described:
+        """What Spark is told of a state of a table, described once for a reader. ``describe`` registers the table."""
+        state = self._states.find((table.store.url, state_key(table)))
+        if state is None or reader not in state.described:
+            state = self._keep(table, {reader: describe()})
+        return state.described[reader]
+
+    def _keep(self, table: StoredTable, described: Mapping[Reader, Described] = MappingProxyType({})) -> _OpenState:
+        key = table.store.url, state_key(table)
+        known = self._states.find(key)
+        return self._states.put(key, _OpenState(table, {**(known.described if known else {}), **described}))
+
     def prune_blocks(self, request: questions.Prune) -> PruneReply:
-        plan, engine = self._plan(request)
-        if np.count_nonzero(plan.zones) <= self.MAX_SMALL_PLAN_ZONES:
-            self._small_plans.put(request.plan_key(), (plan, engine))
+        planned = self._plan(request)
+        plan, kept = planned.plan, planned if planned.nbytes <= self.MAX_PLAN_BYTES else None
         rows = certain_row_count(plan), named_row_count(plan)
-        return PruneReply(plan.block_mask, plan.explanation, partial_ranges(plan), *rows)
+        return PruneReply(plan.block_mask, plan.explanation, partial_ranges(plan), *rows, kept)
 
-    def read_rows(self, request: questions.ReadRows) -> bytes:
-        plan, engine = self._small_plans.get(request.plan_key(), lambda: self._plan(request))
+    def read_rows(self, request: questions.ReadRows, planned: PlannedScan | None) -> bytes:
+        planned = planned or self._plan(request)
         bounds = RowBounds(request.max_bytes, request.seconds, request.exact)
-        return read_rows(plan, request.columns, engine.functions, bounds)
+        return read_rows(planned.plan, request.columns, planned.engine.functions, bounds)
 
-    def column_statistics(self, request: questions.EstimateColumns) -> dict[str, ColumnEstimate]:
-        plan, _ = self._small_plans.get(request.plan_key(), lambda: self._plan(request))
+    def column_statistics(
+        self, request: questions.EstimateColumns, planned: PlannedScan | None
+    ) -> dict[str, ColumnEstimate]:
+        plan = (planned or self._plan(request)).plan
         left = np.flatnonzero(plan.block_mask[plan.blocks.ordinals])
         return estimate_columns(plan.blocks.take(left), request.columns)
 
@@ -150,7 +171,7 @@ class SnapshotPlanner:
         terms = [_term_or_none(tree, table, engine.context) for tree in request.keys]
         return may_prune_by_keys(table, terms, engine)
 
-    def _plan(self, request: questions.ScanQuestion) -> tuple[ScanPlan[BlockFrame], Engine]:
+    def _plan(self, request: questions.ScanQuestion) -> PlannedScan:
         """What the filters have to read, and the first rows alone where no more are wanted."""
         table, predicate, engine = self.decode(request)
         indexes = request.mode == INDEXED_MODE
@@ -160,7 +181,7 @@ class SnapshotPlanner:
             plan = keep_first_rows(plan, top, engine)
         elif isinstance(top, TopRows) and indexes:
             plan = keep_top_rows(plan, top)
-        return plan, engine
+        return PlannedScan(plan, engine)
 
     def answer_aggregate(self, request: questions.AnswerAggregate) -> AggregateReply:
         """What indexes and statistics know of an aggregate; why not, where that is nothing."""
@@ -174,9 +195,7 @@ class SnapshotPlanner:
             vote = Vote("(aggregate)", "", "", Reason.LEAF_UNSUPPORTED, str(refusal))
             return _unanswered(scan_plan.block_mask, scan_plan.explanation, vote)
         group_count = plan.states.num_rows
-        states = (
-            _states_as_arrow_stream(plan, unscaled) if plan.answered_blocks and group_count <= MAX_PLAN_GROUPS else None
-        )
+        states = encode_states(plan, unscaled) if plan.answered_blocks and group_count <= MAX_PLAN_GROUPS else None
         if group_count > MAX_PLAN_GROUPS or len(states or b"") > MAX_PLAN_BYTES:
             size = f"{group_count:,} groups" if states is None else f"{len(states) >> 20} MiB of states"
             detail = (
@@ -224,11 +243,11 @@ class SnapshotPlanner:
     def _table(self, url: str, snapshot: str) -> StoredTable:
         options = self._location(url).options
 
-        def open_state() -> StoredTable:
+        def open_state() -> _OpenState:
             table = StoredTable.open(url, at=snapshot.removesuffix(_WITHOUT_TAIL), options=options)
-            return table.without_tail() if snapshot.endswith(_WITHOUT_TAIL) else table
+            return _OpenState(table.without_tail() if snapshot.endswith(_WITHOUT_TAIL) else table)
 
-        return self._open_tables.get((url, snapshot), open_state)
+        return self._states.get((url, snapshot), open_state).table
 
     def _location(self, url: str) -> _SparkLocation:
         """What is known of a table that was registered. Raises InputError for any other: nobody may ask about it."""
@@ -263,36 +282,6 @@ def _forgotten(url: str) -> SchemaChange:
 
 def _unanswered(block_mask: npt.NDArray[np.bool_], explanation: Explanation, vote: Vote) -> AggregateReply:
     return AggregateReply(block_mask, None, replace(explanation, votes=(*explanation.votes, vote)))
-
-
-def _states_as_arrow_stream(plan: AggregatePlan, unscaled: Sequence[bool]) -> bytes:
-    """The states as one batch: the groups, then the parts of each aggregate in turn.
-
-    ``unscaled``, for each aggregate: whether Spark adds up its decimals as whole numbers, without their point.
-    """
-    group_columns = len(plan.request.groups)
-    columns = plan.states.columns[:group_columns]
-    column_of_part = dict(zip(plan.request.parts, plan.states.columns[group_columns:], strict=True))
-    for aggregate, is_unscaled in zip(plan.request.aggregates, unscaled, strict=True):
-        parts = [column_of_part[part] for part in aggregate.parts]
-        if is_unscaled:
-            parts[0] = _unscaled_digits(parts[0]).cast(
-                pa.float64() if aggregate.function == "avg" else pa.int64(), safe=False
-            )
-        if aggregate.function == "hll_sketch_agg":  # of a union there may be none, which Spark is to know
-            parts[0] = to_spark_sketches(parts[0])
-        columns += parts
-    names = [f"column{number}" for number in range(len(columns))]
-    batch = pa.record_batch([column.combine_chunks() for column in columns], names)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
-def _unscaled_digits(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Decimals of at most 18 digits without their point, as int64, of the same length."""
-    return pc.multiply(values, pa.scalar(Decimal(10) ** values.type.scale)).cast(pa.int64())
 
 
 def _hadoop_path(path: str, scheme: str) -> str:

@@ -88,6 +88,9 @@ class AnswerAggregate(ScanQuestion, frozen=True, kw_only=True):
     groups: list[CatalystTree]
     aggregates: list[Mapping[str, Any]]
 
+    def plan_key(self) -> str:
+        return json.dumps([super().plan_key(), self.groups, self.aggregates])
+
 
 Question = Prune | ReadRows | EstimateColumns | JoinKeys | AnswerAggregate | Refresh | FindSourceIndex
 

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from decimal import Decimal
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from fuse_index.aggregates.sketches import to_spark_sketches
 from fuse_index.pruning.explanation import Explanation
+from fuse_index.query.aggregate import AggregatePlan
 
 _MAX_INT = (1 << 31) - 1
+
+
+class KeptPlan(Protocol):
+    """The plan that was made for an answer, and how many bytes it keeps in memory."""
+
+    @property
+    def nbytes(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +34,7 @@ class PruneReply:
     ``block_mask``: bool, shape (n,), True for each of the snapshot's n blocks to read. ``ranges``: int64, shape (k, 3):
     a block, and the first byte and the number of bytes of zones of it to read; a block without a range is read whole.
     ``certain_rows``: so many rows at least the filters are true on. ``named_rows``: how many rows they may be true on,
-    where votes name those one by one; else None.
+    where votes name those one by one; else None. ``plan`` stays in Python: by which the rows may be read next.
     """
 
     block_mask: npt.NDArray[np.bool_]
@@ -30,6 +42,7 @@ class PruneReply:
     ranges: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     certain_rows: int = 0
     named_rows: int | None = None
+    plan: KeptPlan | None = None
 
     def encode(self) -> bytes:
         """The mask, as ``encode_mask`` gives it, six ints, and three longs for each range.
@@ -194,3 +207,33 @@ def encode_mask(mask: npt.NDArray[np.bool_]) -> bytes:
     '01 00 00 00 03 05'
     """
     return b"\1" + len(mask).to_bytes(4, "big") + np.packbits(mask, bitorder="little").tobytes()
+
+
+def encode_states(plan: AggregatePlan, unscaled: Sequence[bool]) -> bytes:
+    """The states as one batch: the groups, then the parts of each aggregate in turn.
+
+    ``unscaled``, for each aggregate: whether Spark adds up its decimals as whole numbers, without their point.
+    """
+    group_columns = len(plan.request.groups)
+    columns = plan.states.columns[:group_columns]
+    column_of_part = dict(zip(plan.request.parts, plan.states.columns[group_columns:], strict=True))
+    for aggregate, is_unscaled in zip(plan.request.aggregates, unscaled, strict=True):
+        parts = [column_of_part[part] for part in aggregate.parts]
+        if is_unscaled:
+            parts[0] = _unscaled_digits(parts[0]).cast(
+                pa.float64() if aggregate.function == "avg" else pa.int64(), safe=False
+            )
+        if aggregate.function == "hll_sketch_agg":  # of a union there may be none, which Spark is to know
+            parts[0] = to_spark_sketches(parts[0])
+        columns += parts
+    names = [f"column{number}" for number in range(len(columns))]
+    batch = pa.record_batch([column.combine_chunks() for column in columns], names)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _unscaled_digits(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimals of at most 18 digits without their point, as int64, of the same length."""
+    return pc.multiply(values, pa.scalar(Decimal(10) ** values.type.scale)).cast(pa.int64())

@@ -18,7 +18,32 @@ from fuse_index.spark import schemas
 from fuse_index.spark.source.heap_write import HeapWrite
 from fuse_index.spark.source.keyed_write import KeyedWrite, has_changes, resolve_keyed_names
 from fuse_index.spark.source.options import OptionError, TableLocation
-from fuse_storage import AlreadyExists, NotFound, SchemaChange, SchemaError, StoredTable, is_keyed, open_store
+from fuse_storage import (
+    AlreadyExists,
+    NotFound,
+    PartitionSpec,
+    SchemaChange,
+    SchemaError,
+    Snapshot,
+    StoredTable,
+    is_keyed,
+    open_store,
+)
+
+_DEFAULT_BLOCK_ROWS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLayout:
+    """The order and size of blocks that a table wants: paths of the columns to sort by, and rows to a block.
+
+    First of them are the columns that the table is partitioned by.
+    """
+
+    sort_by: tuple[tuple[str, ...], ...] = ()
+    block_rows: int = _DEFAULT_BLOCK_ROWS
+    keeps_tasks: bool = False
+    """Rows are not to be moved: of those of one key in a task the last counts."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +58,29 @@ class HeapTarget:
     names: tuple[str, ...]
     rows: pa.Schema | None = None
     hot: bool | None = None
+
+    @staticmethod
+    def open(table: StoredTable, row_schema: pa.Schema, merge_schema: bool) -> HeapTarget:
+        """The target of rows with this schema; see ``open_target``."""
+        names = _resolve_names(row_schema, table, merge_schema)
+        renamed = pa.schema([field.with_name(name) for field, name in zip(row_schema, names, strict=True)])
+        target = HeapTarget(table, tuple(names), schemas.all_nullable(renamed) if merge_schema else None)
+        trial_writer = evolved_table(table, target.schema_change(table)).writer()
+        try:
+            trial_writer.write(pa.Table.from_batches([], renamed))
+        finally:
+            trial_writer.abort()
+        return target
+
+    @staticmethod
+    def layout(snapshot: Snapshot) -> WriteLayout:
+        """The blocks that rows of a batch are best written to."""
+        key = ClusterKey.from_snapshot(snapshot)
+        cluster_by = key.paths if key is not None and key.method == "linear" else ()
+        spec = PartitionSpec.from_snapshot(snapshot)
+        partition_by = () if spec is None else tuple((name,) for name in spec.names)
+        sort_by = tuple(dict.fromkeys([*partition_by, *cluster_by]))
+        return WriteLayout(sort_by, int(snapshot.properties.get("block_rows", _DEFAULT_BLOCK_ROWS)))
 
     def check(self, overwrite: bool) -> None:
         """Allow every way to write."""
@@ -68,6 +116,16 @@ class KeyedTarget:
     merge_schema: bool = False
     hot: bool | None = None
 
+    @staticmethod
+    def open(table: StoredTable, row_schema: pa.Schema, merge_schema: bool) -> KeyedTarget:
+        """The target of rows with this schema; see ``open_target``."""
+        return KeyedTarget(table, resolve_keyed_names(row_schema, table.snapshot), merge_schema)
+
+    @staticmethod
+    def layout(snapshot: Snapshot) -> WriteLayout:
+        """Each task keeps its rows: their order says which of a key is the last."""
+        return WriteLayout(keeps_tasks=True)
+
     def check(self, overwrite: bool) -> None:
         """Raise InputError for a way to write that a table with a primary key does not have."""
         if overwrite:
@@ -86,6 +144,11 @@ class KeyedTarget:
         return KeyedWrite(table, host, has_changes(self.names, self.table.snapshot), at_head=not is_stream)
 
 
+def target_kind(snapshot: Snapshot) -> type[HeapTarget] | type[KeyedTarget]:
+    """How rows of Spark come into a table: by its primary key, or without one."""
+    return KeyedTarget if is_keyed(snapshot) else HeapTarget
+
+
 def open_target(location: TableLocation, schema: StructType, merge_schema: bool = False) -> HeapTarget | KeyedTarget:
     """The table to write to, created if there is none.
 
@@ -96,17 +159,7 @@ def open_target(location: TableLocation, schema: StructType, merge_schema: bool 
         raise OptionError("writing goes to the head of a branch: leave out the option 'at'")
     row_schema = schemas.to_arrow_schema(schema)
     table = _open_or_create(location, row_schema)
-    if is_keyed(table.snapshot):
-        return KeyedTarget(table, resolve_keyed_names(row_schema, table.snapshot), merge_schema)
-    names = _resolve_names(row_schema, table, merge_schema)
-    renamed = pa.schema([field.with_name(name) for field, name in zip(row_schema, names, strict=True)])
-    target = HeapTarget(table, tuple(names), schemas.all_nullable(renamed) if merge_schema else None)
-    trial_writer = evolved_table(table, target.schema_change(table)).writer()
-    try:
-        trial_writer.write(pa.Table.from_batches([], renamed))
-    finally:
-        trial_writer.abort()
-    return target
+    return target_kind(table.snapshot).open(table, row_schema, merge_schema)
 
 
 def _open_or_create(location: TableLocation, row_schema: pa.Schema) -> StoredTable:

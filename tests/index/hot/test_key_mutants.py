@@ -20,11 +20,11 @@ from fuse_index.operations import compact
 from fuse_index.query import prefetch
 from fuse_index.statements.heap_rows import HeapRows
 from fuse_index.table.tier import start_tiering
-from fuse_storage.commit import transaction
 from fuse_storage.maintenance import diff
 from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.primary_key import hidden_rows
 from fuse_storage.primary_key.key_sets import SoughtKeys
+from fuse_storage.primary_key.row_rules import KeyedRules
 
 Row = dict[str, Any]
 
@@ -296,7 +296,7 @@ def test_a_variant_is_found_out(mutant: Callable[[pytest.MonkeyPatch], None], mo
 
 
 def test_without_the_guard_a_merge_makes_two_rows_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction.table_keys, "check_key_kept", lambda *_: None)
+    monkeypatch.setattr(KeyedRules, "check_commit", lambda *_: None)
     life = Life()
     life.put(0, 1, 2)
     life.tier()

@@ -300,7 +300,7 @@ def test_whatever_goes_wrong_the_query_is_sparks(tables: SparkSession, monkeypat
         raise SystemExit("no luck")
 
     for session in _sessions.values():
-        session.callback._replies = type(session.callback._replies)(1)
+        session.callback._answers = type(session.callback._answers)(1)
         monkeypatch.setattr(type(session.planner), "answer_aggregate", fails)
     query = "SELECT city, min(n), max(n) FROM {t} WHERE n > -77123 GROUP BY city"  # no other test has asked it
 

@@ -9,7 +9,6 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.util.ResolveDefaultColumns$;
 import org.apache.spark.sql.classic.SparkSession;
@@ -30,8 +29,6 @@ import scala.collection.immutable.Seq;
 
 /** What the classes of a catalogue ask Python, as JSON, and what they make of its replies. */
 public class CatalogClient {
-  /** So many tables are remembered as they were loaded last. */
-  private static final int MAX_REMEMBERED = 64;
   /** Names of Spark's functions that give another value to each statement, or session. */
   private static final Pattern DEPENDING = Pattern.compile("\\b(current_\\w+|curdate|now|localtimestamp|unix_timestamp|user|session_user)\\b", Pattern.CASE_INSENSITIVE);
   /** Literals that are of the day on which they are read. */
@@ -51,7 +48,6 @@ public class CatalogClient {
   public final SparkSession session;
   public final String catalog;
   public final String callbackKey;
-  private final ConcurrentHashMap<String, Loaded> remembered = new ConcurrentHashMap<String, Loaded>();
 
   public CatalogClient(SparkSession session, String catalog, String callbackKey) {
     this.session = session;
@@ -77,7 +73,7 @@ public class CatalogClient {
     int length = ByteBuffer.wrap(reply).getInt(0);
     String header = new String(reply, 4, length, StandardCharsets.UTF_8);
     String shown = catalog + "." + name;
-    Loaded loaded = (Loaded) remembered.get(header);
+    Loaded loaded = (Loaded) ReplyMemo.find(callbackKey, header);
     if (loaded == null) {
       byte[] rest = Arrays.copyOfRange(reply, 4 + length, reply.length);
       JsonNode json = parse(header);
@@ -87,8 +83,7 @@ public class CatalogClient {
       } catch (IOException malformed) {
         throw new IllegalStateException(malformed);
       }
-      if (remembered.size() >= MAX_REMEMBERED) remembered.clear();
-      if (!json.has("staged")) remembered.put(header, loaded);
+      if (!json.has("staged")) ReplyMemo.put(callbackKey, header, loaded, reply.length);
     }
     if (loaded.about.has("staged")) return new StagedFuseTable(this, name, shown, loaded.snapshot, loaded.about);
     return new CatalogFuseTable(this, name, shown, loaded.snapshot, loaded.about);
@@ -250,11 +245,7 @@ public class CatalogClient {
     return out.close('}');
   }
 
-  public static String[] texts(JsonNode list) {
-    List<String> texts = new ArrayList<String>();
-    for (JsonNode text : list) texts.add(text.asText());
-    return (String[]) texts.toArray(new String[0]);
-  }
+  public static String[] texts(JsonNode list) { return (String[]) TableSnapshot.texts(list).toArray(new String[0]); }
 
   public static Map<String, String> properties(JsonNode object) {
     Map<String, String> properties = new HashMap<String, String>();

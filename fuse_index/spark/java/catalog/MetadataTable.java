@@ -40,13 +40,8 @@ public class MetadataTable implements SupportsRead, SupportsWrite, SupportsDelet
   public StructType schema() { return rows.readSchema(); }
 
   public Set<TableCapability> capabilities() {
-    Set<TableCapability> capabilities = new HashSet<TableCapability>();
-    capabilities.add(TableCapability.BATCH_READ);
-    capabilities.add(TableCapability.BATCH_WRITE);
-    capabilities.add(TableCapability.TRUNCATE);
-    capabilities.add(TableCapability.OVERWRITE_BY_FILTER);
-    capabilities.add(TableCapability.OVERWRITE_DYNAMIC);
-    return capabilities;
+    return new HashSet<TableCapability>(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ, TableCapability.BATCH_WRITE,
+        TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC}));
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new Rows(this, options); }

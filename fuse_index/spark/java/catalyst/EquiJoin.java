@@ -1,6 +1,7 @@
 package fuse_index.spark.java.catalyst;
 
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
 import org.apache.spark.sql.catalyst.plans.Inner$;
 import org.apache.spark.sql.catalyst.plans.JoinType;
@@ -42,6 +43,12 @@ public class EquiJoin {
 
   /** Whether rows of the right side are, likewise: not by a semi join, which has no row of it. */
   public boolean prunesRight() { return join.joinType() == Inner$.MODULE$ || join.joinType() == LeftOuter$.MODULE$; }
+
+  /** Whether a plan has each time the same value of `key` in each row, by its columns alone. */
+  public static boolean gives(LogicalPlan plan, Expression key) {
+    boolean isFixed = key.deterministic() && !SubqueryExpression.hasSubquery(key);
+    return isFixed && !key.references().isEmpty() && key.references().subsetOf(plan.outputSet());
+  }
 
   /** Whether leaving out rows of `child` leaves out rows of `plan`, and changes no other. */
   public static boolean passesRows(LogicalPlan plan, LogicalPlan child) {

@@ -6,8 +6,6 @@ import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.rpc.*;
 import java.io.IOException;
 import java.util.*;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeUnit;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.ArrayType;
@@ -43,8 +41,6 @@ public class TableSnapshot {
   public final Set<String> wholeColumns;
   /** Files name columns as they like, and their field ids say which they are. */
   public final boolean byFieldId;
-  /** What a join compares with its keys, as ExpressionJson writes it: 0 where blocks may be left out by them, else until when that is not asked again: whoever was asked may have had no time. */
-  private final ConcurrentHashMap<String, Long> refusedUntil = new ConcurrentHashMap<String, Long>();
 
   private TableSnapshot(String callbackKey, String url, String branch, String mode, String id, FileListing listing, StructType schema,
       StructType declaredSchema, StructType storedSchema, Set<List<String>> unpushablePaths, Set<String> wholeColumns, boolean byFieldId) {
@@ -78,7 +74,7 @@ public class TableSnapshot {
 
   private static StructType schema(JsonNode json) { return ((StructType) DataType.fromJson(json.toString())).asNullable(); }
 
-  private static List<String> texts(JsonNode list) {
+  public static List<String> texts(JsonNode list) {
     List<String> texts = new ArrayList<String>();
     for (JsonNode text : list) texts.add(text.asText());
     return texts;
@@ -196,18 +192,20 @@ public class TableSnapshot {
   public boolean mayPruneByKeys(Expression key) {
     if (!asksIndexes()) return false;
     String keys = ExpressionJson.ofOrdered(ScalaLists.of(key), columns());
-    Long until = (Long) refusedUntil.get(keys);
-    if (until != null && (until.longValue() == 0L || System.nanoTime() - until.longValue() < 0L)) return until.longValue() == 0L;
+    String question = openQuestion(Protocol.JOIN_KEYS, "[]").key("keys").json(keys).close('}').toString();
+    byte[] known = ReplyMemo.get(callbackKey, question);
+    if (known != null) return known[1] == 1;
     byte[] reply = null;
     try {
-      reply = PythonCallback.send(callbackKey, openQuestion(Protocol.JOIN_KEYS, "[]").key("keys").json(keys).close('}').toString());
+      reply = PythonCallback.send(callbackKey, question);
     } catch (InterruptedException cancelled) {
       Thread.currentThread().interrupt();
     } catch (Exception failure) {
       LOG.warn("keys of joins do not reach indexes of " + this + ": " + failure);
     }
     if (reply == null || reply[0] != 1) return false; // and the next who asks may be luckier
-    refusedUntil.put(keys, Long.valueOf(reply[1] == 1 ? 0L : System.nanoTime() + TimeUnit.SECONDS.toNanos(Protocol.DOUBTFUL_SECONDS)));
+    if (reply[1] == 1) ReplyMemo.put(callbackKey, question, reply);
+    else ReplyMemo.putFor(Protocol.DOUBTFUL_SECONDS, callbackKey, question, reply); // whoever was asked may have had no time
     return reply[1] == 1;
   }
 

@@ -6,7 +6,6 @@ import fuse_index.spark.java.sources.*;
 import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InSet;
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -64,8 +63,7 @@ public class BroadcastKeysRule<P extends TreeNode<?>> extends SafeRule<P> {
 
     /** The plan with a filter right over the scan of a source that gives `key`; null where there is none that it helps. */
     private LogicalPlan overScan(LogicalPlan plan, Expression key, BroadcastSide other, int number) {
-      boolean here = key.deterministic() && !SubqueryExpression.hasSubquery(key) && key.references().subsetOf(plan.outputSet());
-      if (!here || key.references().isEmpty()) return null;
+      if (!EquiJoin.gives(plan, key)) return null;
       if (plan.children().isEmpty()) return overLeaf(plan, null, key, other, number);
       if (plan instanceof Filter && Trees.child(plan).children().isEmpty()) return overLeaf(Trees.child(plan), (Filter) plan, key, other, number);
       for (LogicalPlan child : ScalaLists.toJava(plan.children())) {

@@ -1,8 +1,6 @@
 package fuse_index.spark.java.foreign;
 
 import fuse_index.spark.java.catalyst.*;
-import fuse_index.spark.java.read.*;
-import fuse_index.spark.java.sources.*;
 import java.util.*;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;

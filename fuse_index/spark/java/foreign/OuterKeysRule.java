@@ -88,8 +88,7 @@ public class OuterKeysRule<P extends TreeNode<?>> extends SafeRule<P> {
 
     /** The leaf that gives `key` and whose index may leave out files by its values; null if there is none. */
     private LogicalPlan indexed(LogicalPlan plan, Expression key) {
-      boolean here = key.deterministic() && !SubqueryExpression.hasSubquery(key) && key.references().subsetOf(plan.outputSet());
-      if (!here || key.references().isEmpty()) return null;
+      if (!EquiJoin.gives(plan, key)) return null;
       if (plan.children().isEmpty()) return indexes.mayPruneByKeys(plan, key) ? plan : null;
       for (LogicalPlan child : ScalaLists.toJava(plan.children())) {
         if (!EquiJoin.passesRows(plan, child)) continue;

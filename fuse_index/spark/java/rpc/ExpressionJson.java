@@ -140,6 +140,12 @@ public class ExpressionJson {
     return node.getName().startsWith(SPARK) ? node.getSimpleName() : node.getName();
   }
 
+  /** Whether a column is `_metadata`, or what Spark derives from it: it may be called like one of the table's own. */
+  public static boolean isHidden(AttributeReference column) {
+    String metadata = column.metadata().json();
+    return metadata.indexOf("\"__metadata_col\"") >= 0 || metadata.indexOf("\"__file_source_") >= 0;
+  }
+
   private void writeParameters(Expression e) {
     if (e instanceof Literal) {
       out.key("value");
@@ -147,10 +153,8 @@ public class ExpressionJson {
       else writeValue(((Literal) e).value());
     } else if (e instanceof AttributeReference) {
       AttributeReference column = (AttributeReference) e;
-      String metadata = column.metadata().json();
-      // Hidden columns (`_metadata`, and what Spark derives from it) may be called like the table's own.
-      boolean hidden = metadata.indexOf("\"__metadata_col\"") >= 0 || metadata.indexOf("\"__file_source_") >= 0;
-      out.key("name").text(column.name()).key("metadata").json(metadata).key("ours").bool(!hidden && columns.contains(column.name()));
+      boolean isOurs = !isHidden(column) && columns.contains(column.name());
+      out.key("name").text(column.name()).key("metadata").json(column.metadata().json()).key("ours").bool(isOurs);
     } else if (e instanceof GetStructField) {
       out.key("ordinal").json(String.valueOf(((GetStructField) e).ordinal()));
     } else if (e instanceof Cast) {

@@ -2,7 +2,6 @@ package fuse_index.spark.java.server;
 
 import java.lang.ref.ReferenceQueue;
 import java.lang.ref.WeakReference;
-import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.classic.SparkSession;
 

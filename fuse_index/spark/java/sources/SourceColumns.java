@@ -1,6 +1,7 @@
 package fuse_index.spark.java.sources;
 
 import fuse_index.spark.java.catalyst.*;
+import fuse_index.spark.java.rpc.*;
 import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -47,9 +48,7 @@ public class SourceColumns {
   private AttributeReference of(AttributeReference column) {
     String name = (String) names.get(column.exprId());
     SourceIndex.Column ours = (SourceIndex.Column) columns.get(name);
-    String metadata = column.metadata().json();
-    boolean hidden = metadata.indexOf("\"__metadata_col\"") >= 0 || metadata.indexOf("\"__file_source_") >= 0;
-    DataType type = ours == null || hidden ? null : ours.field.inOurNames(column.dataType(), (NestedField) theirs.get(name));
+    DataType type = ours == null || ExpressionJson.isHidden(column) ? null : ours.field.inOurNames(column.dataType(), (NestedField) theirs.get(name));
     if (type == null) return null;
     return new AttributeReference(ours.name, type, column.nullable(), column.metadata(), column.exprId(), column.qualifier());
   }

@@ -72,15 +72,9 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
   public StructType schema() { return snapshot.declaredSchema; }
 
   public Set<TableCapability> capabilities() {
-    Set<TableCapability> capabilities = new HashSet<TableCapability>();
-    capabilities.add(TableCapability.BATCH_READ);
     // BATCH_WRITE too, without which Spark refuses to overwrite partitions before it asks us.
-    capabilities.add(TableCapability.BATCH_WRITE);
-    capabilities.add(TableCapability.V1_BATCH_WRITE);
-    capabilities.add(TableCapability.TRUNCATE);
-    capabilities.add(TableCapability.OVERWRITE_BY_FILTER);
-    capabilities.add(TableCapability.OVERWRITE_DYNAMIC);
-    return capabilities;
+    return new HashSet<TableCapability>(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ, TableCapability.BATCH_WRITE,
+        TableCapability.V1_BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC}));
   }
 
   public MetadataColumn[] metadataColumns() { return new MetadataColumn[] {new FileMetadata.Column()}; }
