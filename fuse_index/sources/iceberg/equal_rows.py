@@ -107,7 +107,12 @@ def _codes(above: npt.NDArray[np.int64], column: pa.ChunkedArray, values: pa.Arr
 
 
 def _exact(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column whose values are equal where Iceberg has them equal: floats by their bits, and texts of one type."""
+    """A column whose values are equal where Iceberg has them equal, of a type that Arrow compares.
+
+    Floats by their bits, texts of one type, and UUIDs by their bytes.
+    """
+    if isinstance(column.type, pa.BaseExtensionType):
+        return column.cast(column.type.storage_type)
     if pa.types.is_floating(column.type):
         numbers = np.where(np.isnan(values := column.to_numpy()), np.nan, values)
         kind = np.int64 if column.type == pa.float64() else np.int32

@@ -77,11 +77,13 @@ def live_data_files(table: Any, number: int) -> Iterator[DataFileEntry]:
 def live_delete_files(table: Any, number: int) -> Iterator[DeleteFileEntry]:
     """The files of deletes of a snapshot. Raises Unsupported for one that is neither Parquet nor Puffin."""
     from pyiceberg.manifest import ManifestContent
+    from pyiceberg.transforms import VoidTransform
 
     specs = table.specs()
     for manifest in table.snapshot_by_id(number).manifests(table.io):
         if manifest.content == ManifestContent.DELETES:
-            unpartitioned = not specs[manifest.partition_spec_id].fields
+            fields = specs[manifest.partition_spec_id].fields
+            unpartitioned = all(isinstance(each.transform, VoidTransform) for each in fields)  # dropped in format 1
             for entry in _entries(table.io, manifest):
                 yield _delete_file(entry, manifest, unpartitioned)
 

@@ -1,9 +1,11 @@
 """Equality deletes and deletion vectors of Iceberg, attached: rows are those that the spec says."""
 
 import random
-from datetime import date
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,15 @@ from tests.index.sources.walks import assert_same_rows
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("n", pa.int32()), ("name", pa.string()), ("f", pa.float64()), ("day", pa.date32())]
 )
+KEY_VALUES: dict[pa.DataType, list[Any]] = {
+    pa.bool_(): [True, False, None],
+    pa.float32(): [1.5, float("nan"), 0.0, -0.0, None],
+    pa.decimal128(20, 3): [Decimal("1.5"), Decimal("-99999999999999999.999"), None],
+    pa.timestamp("us", "UTC"): [datetime(1969, 12, 31, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC), None],
+    pa.binary(): [b"", b"\0\xff", None],
+    pa.binary(4): [b"abcd", b"\0\0\0\xff", None],
+    pa.uuid(): [UUID(int=1), UUID(int=1 << 127), None],
+}
 CONDITIONS = ["id = 33", "n = 7", "name = 'n7'", "name IS NULL", "id IN (3, 8, 70)", "f > 12"]
 
 
@@ -120,6 +131,40 @@ def test_deletes_of_a_partition_hit_no_other(tmp_path: Path, catalog: OneTable) 
     delete_equal_rows(source, tmp_path / "all.parquet", pa.table({"n": pa.array([9], pa.int32())}))
     table.sync()
     assert_same_rows(table, without(some_rows(0, 100), *here, (("n", 9),)), CONDITIONS)
+
+
+def test_a_delete_of_a_spec_whose_fields_were_all_dropped_hits_every_partition(
+    tmp_path: Path, catalog: OneTable
+) -> None:
+    """Format 1 keeps a dropped field of a spec, as one that is always NULL."""
+    source = catalog.create(tmp_path / "lake", SCHEMA, partition_by="day", **{"format-version": "1"})
+    source.append(some_rows(0, 50))
+    with source.update_spec() as spec:
+        spec.remove_field("day")
+    source.append(some_rows(50, 50))
+    with source.transaction() as transaction:
+        transaction.upgrade_table_version(2)
+    table = attached(tmp_path)
+    delete_equal_rows(source, tmp_path / "keys.parquet", pa.table({"id": [3, 70]}), Record(None))
+
+    table.sync()
+    assert len(source.spec().fields) == 1
+    assert_same_rows(table, without(some_rows(0, 100), (("id", 3),), (("id", 70),)), CONDITIONS)
+
+
+@pytest.mark.parametrize("kind", KEY_VALUES, ids=str)
+def test_keys_of_any_type_delete(tmp_path: Path, catalog: OneTable, kind: pa.DataType) -> None:
+    schema = pa.schema([("id", pa.int64()), ("key", kind)])
+    values = KEY_VALUES[kind]
+    source = catalog.create(tmp_path / "lake", schema)
+    source.append(pa.table([range(len(values)), pa.array(values, kind)], schema))
+    table = fuse.attach("iceberg://test/db.t", tmp_path / "table", format="iceberg")
+    left = list(range(len(values)))
+    for gone in (1, len(values) - 1):
+        delete_equal_rows(source, tmp_path / f"{gone}.parquet", pa.table({"key": pa.array([values[gone]], kind)}))
+        table.sync()
+        left.remove(gone)
+        assert table.to_arrow(columns=["id"]).column("id").to_pylist() == left
 
 
 def test_only_what_came_since_is_read(tmp_path: Path, catalog: OneTable, monkeypatch: pytest.MonkeyPatch) -> None:

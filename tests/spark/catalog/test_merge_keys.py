@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -194,3 +195,22 @@ def test_a_source_that_reads_the_table_itself_minds_every_row(
     own = f"SELECT max(id) - 32 AS id, 'c16' AS code, -1 AS n FROM fuse.`{table.stored.store.url}`"
     with pytest.raises(AnalysisException, match=r"FUSE_CONFLICT. rows that this merge has not seen"):
         merge(sql_spark, table, f"SELECT * FROM ({own}) WHERE meanwhile(id)", "t.id = s.id", UPDATE)
+
+
+def test_keys_may_be_days_that_java_cannot_hold(sql_spark: SparkSession, tmp_path: Path) -> None:
+    """As ``-infinity`` of DuckDB, a day of the year -5,877,641."""
+    days = pa.array([-(2**31) + 1, 2**31 - 1, 0], pa.int32()).cast(pa.date32())
+    table = fuse.create_table(tmp_path / "t", "day DATE, n INT")
+    table.append(pa.table({"day": days, "n": pa.array([0, 1, 2], pa.int32())}))
+    table.clone(tmp_path / "source")
+    name, source = f"fuse.`{tmp_path}/t`", f"fuse.`{tmp_path}/source`"
+
+    sql_spark.sql(
+        f"MERGE INTO {name} t USING {source} s ON t.day = s.day WHEN MATCHED THEN UPDATE SET n = s.n + 10"
+    ).collect()
+    assert sorted(table.refresh().to_arrow(columns=["n"]).column("n").to_pylist()) == [10, 11, 12]
+    for rows_at_once in ("0", "1000000"):
+        sql_spark.conf.set("spark.fuse.index.rows.maxBytes", rows_at_once)
+        found = sql_spark.sql(f"SELECT n FROM {name} WHERE day IN (DATE'-5877641-06-24', DATE'1970-01-01')").collect()
+        assert sorted(row.n for row in found) == [10, 12]
+    sql_spark.conf.unset("spark.fuse.index.rows.maxBytes")

@@ -71,10 +71,20 @@ public class ScanFilters {
     List<Filter> filters = new ArrayList<Filter>();
     for (Expression expression : expressions) {
       Expression renamed = (Expression) expression.transformDown(new StoredNames(read, stored));
-      scala.Option<Filter> filter = DataSourceStrategy$.MODULE$.translateFilter(renamed, true);
-      if (filter.isDefined() && mayPush((Filter) filter.get(), snapshot)) filters.add((Filter) filter.get());
+      Filter filter = translated(renamed);
+      if (filter != null && mayPush(filter, snapshot)) filters.add(filter);
     }
     return (Filter[]) filters.toArray(new Filter[0]);
+  }
+
+  /** Spark's filter of a condition; null if it has none, as for a day that java.sql cannot hold: `-infinity` of other databases is one. */
+  private static Filter translated(Expression condition) {
+    try {
+      scala.Option<Filter> filter = DataSourceStrategy$.MODULE$.translateFilter(condition, true);
+      return filter.isDefined() ? (Filter) filter.get() : null;
+    } catch (ArithmeticException beyond) {
+      return null;
+    }
   }
 
   private static boolean mayPush(Filter filter, TableSnapshot snapshot) {

@@ -5,6 +5,8 @@ import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
 import java.util.*;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery$;
 import org.apache.spark.sql.catalyst.plans.LeftAnti$;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -143,7 +145,24 @@ public class RowStatementRule<P extends TreeNode<?>> extends PlanRule<P> {
   static LogicalPlan handOver(FuseWrite write, LogicalPlan query, Object named) {
     DataSourceV2Relation table = (DataSourceV2Relation) named;
     LogicalPlan to = DataSourceV2Relation$.MODULE$.create(new ChangedRows(write.statement.table), table.catalog(), table.identifier());
-    query.setAnalyzed();
-    return Versions.append(to, query, write);
+    LogicalPlan rows = readsTwice(query) ? RewritePredicateSubquery$.MODULE$.apply(query) : query;
+    rows.setAnalyzed();
+    return Versions.append(to, rows, write);
+  }
+
+  /**
+   * Whether a query reads something once more for a subquery. A Dataset over it gives what is read twice columns of its own, but not in
+   * conditions of other subqueries: these have to be joins by then.
+   */
+  private static boolean readsTwice(LogicalPlan query) {
+    Set<Object> found = new HashSet<Object>();
+    List<LogicalPlan> plans = new ArrayList<LogicalPlan>(ScalaLists.toJava(query.subqueriesAll()));
+    plans.add(query);
+    for (LogicalPlan plan : plans) {
+      for (LogicalPlan leaf : ScalaLists.toJava(plan.collectLeaves())) {
+        for (Attribute column : ScalaLists.toJava(leaf.output())) if (!found.add(column.exprId())) return true;
+      }
+    }
+    return false;
   }
 }
