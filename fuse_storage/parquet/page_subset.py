@@ -14,7 +14,7 @@ Source of the structures: Parquet's ``parquet.thrift``. Knows no store and no sc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Self
 
@@ -57,6 +57,8 @@ class PageSubset:
     """Bytes of the dictionary page; 0 if there is none."""
     value_count: int | None = None
     """Values, those of lists and NULLs among them; None: as many as rows."""
+    codec: int | None = None
+    """How the pages are compressed, where that is in another way than the column's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,8 @@ def forge_row_groups(schema: bytes, row_groups: Sequence[Sequence[tuple[ColumnFo
         encoded = []
         for form, subset in chunks:
             length = sum(map(len, subset.pages))
-            encoded.append(_encode_column_chunk(form, subset, position, length))
+            used = form if subset.codec is None else replace(form, codec=subset.codec)
+            encoded.append(_encode_column_chunk(used, subset, position, length))
             body += subset.pages
             position += length
         encoded_groups.append(_encode_row_group(encoded, position, chunks[0][1].row_count))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -97,3 +97,20 @@ def keep_rows(columns: Mapping[str, pa.ChunkedArray], mask: RowMask) -> dict[str
 def _filter_columns(columns: Mapping[str, pa.ChunkedArray], mask: RowMask) -> dict[str, pa.ChunkedArray]:
     keep = pack_mask(mask) if columns else None
     return {name: column.filter(keep) for name, column in columns.items()}
+
+
+def leaf_columns(field: Field, name: str, paths: Sequence[str]) -> list[int]:
+    """The numbers of the Parquet columns of a field, which has this name in the file.
+
+    Of a struct none of whose fields the file has, one column of it, which knows where the struct is NULL.
+    """
+    below = [number for number, path in enumerate(paths) if path == name or path.startswith(name + ".")]
+    if field.is_leaf or not is_.is_struct(field.type):
+        return below
+    chosen = [number for child in field.children for number in _columns_below(child, f"{name}.", below, paths)]
+    return chosen or below[:1]
+
+
+def _columns_below(field: Field, above: str, among: Sequence[int], paths: Sequence[str]) -> list[int]:
+    path = above + field.physical_name
+    return [number for number in among if paths[number] == path or paths[number].startswith(path + ".")]

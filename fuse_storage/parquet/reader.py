@@ -6,14 +6,13 @@ type are widened. Knows no segments and no tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyarrow.types as is_
 
 from fuse_storage.errors import RESTORE_HINT, Corrupt, InvalidArgument, StorageError
 from fuse_storage.parquet import page_subset, projection
@@ -25,6 +24,7 @@ from fuse_storage.parquet.footer import (
     read_block_ranges,
     read_footer,
 )
+from fuse_storage.parquet.foreign.dictionaries import KeptDictionaries
 from fuse_storage.parquet.foreign.footer import name_in_file, name_in_footer, read_foreign_footer
 from fuse_storage.parquet.foreign.row_groups import rows_in_groups
 from fuse_storage.parquet.foreign.values import convert_values, raise_if_old_calendar
@@ -32,8 +32,8 @@ from fuse_storage.parquet.page_subset import PageSubset
 from fuse_storage.parquet.pages import Int64Array, RowMask, is_page_of, needs_dictionary
 from fuse_storage.parquet.sparse_file import SparseFile
 from fuse_storage.schema.nested_arrays import file_type
-from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.store.cache import Cache, column_cache
+from fuse_storage.schema.schema import Schema
+from fuse_storage.store.cache import Cache, cache_of, column_cache
 from fuse_storage.store.ranges import ByteRange, coalesce_ranges
 from fuse_storage.store.store import Store
 
@@ -72,9 +72,10 @@ def read_block(
     leaf_columns = [
         numbers
         for field in fields
-        if field.id not in constants and (numbers := _leaf_columns(field, in_footer(field.physical_name), footer.paths))
+        if field.id not in constants
+        and (numbers := projection.leaf_columns(field, in_footer(field.physical_name), footer.paths))
     ]
-    reader = _ZoneReader(store, block, footer, zone_numbers)
+    reader = _ZoneReader(store, block, footer, zone_numbers, cache_of(store) if cache is None else cache)
     row_count = sum(reader.row_counts) if row_mask is None else int(np.count_nonzero(row_mask))
     stored: dict[str, pa.ChunkedArray] = {}
     try:
@@ -103,23 +104,6 @@ def read_block(
     if block.foreign is not None:
         block.foreign.raise_if_changed(store, block.key)  # after it was read: so what was read is what was attached
     return result if fields else pa.table({"": pa.nulls(row_count)}).select([])
-
-
-def _leaf_columns(field: Field, name: str, paths: Sequence[str]) -> list[int]:
-    """The numbers of the Parquet columns of a field, which has this name in the file.
-
-    Of a struct none of whose fields the file has, one column of it, which knows where the struct is NULL.
-    """
-    below = [number for number, path in enumerate(paths) if path == name or path.startswith(name + ".")]
-    if field.is_leaf or not is_.is_struct(field.type):
-        return below
-    chosen = [number for child in field.children for number in _columns_below(child, f"{name}.", below, paths)]
-    return chosen or below[:1]
-
-
-def _columns_below(field: Field, above: str, among: Sequence[int], paths: Sequence[str]) -> list[int]:
-    path = above + field.physical_name
-    return [number for number in among if paths[number] == path or paths[number].startswith(path + ".")]
 
 
 def _read_cached(
@@ -154,6 +138,7 @@ class _ZoneReader:
     block: BlockFile
     footer: Footer
     zones: Sequence[int]
+    cache: Cache
 
     @property
     def row_counts(self) -> list[int]:
@@ -244,11 +229,16 @@ class _ZoneReader:
             if rows.any()
         ]
         all_pages = np.concatenate([pages for zone in chosen for pages in zone.values()])
-        file = self._fetch_pages(self.footer.pages.byte_ranges(all_pages), all_pages)
-        if self.footer.foreign is not None and not self._are_as_told(file, all_pages):
+        dictionaries = all_pages[self.footer.pages.row_counts[all_pages] == 0].tolist()
+        kept = [] if self.footer.foreign is None else self._dictionaries.among(dictionaries)
+        fetched = all_pages[~np.isin(all_pages, kept)] if kept else all_pages
+        file = self._fetch_pages(self.footer.pages.byte_ranges(fetched), fetched)
+        if self.footer.foreign is not None and not self._are_as_told(file, fetched):
             keep = pa.array(covered)
             return {name: rows.filter(keep) for name, rows in self.read_all_rows(fields).items()}
-        zones = [{column: self._page_subset(file, pages) for column, pages in zone.items()} for zone in chosen]
+        zones = [
+            {column: self._page_subset(file, column, pages, kept) for column, pages in zone.items()} for zone in chosen
+        ]
         decoded = page_subset.decode_pages(self.footer.schema_bytes, self.footer.forms, zones)
         return dict(zip(decoded.schema.names, decoded.columns, strict=True))
 
@@ -257,14 +247,25 @@ class _ZoneReader:
         places = zip(self.footer.pages.byte_ranges(pages), self.footer.pages.row_counts[pages].tolist(), strict=True)
         return all(is_page_of(file.view(*page_range), row_count) for page_range, row_count in places)
 
-    def _page_subset(self, file: SparseFile, pages: Int64Array) -> PageSubset:
-        rows = self.footer.pages.row_counts[pages]
-        ranges = self.footer.pages.byte_ranges(pages)
-        views = [file.view(*page_range) for page_range in ranges]
-        dictionary_length = 0 if rows[0] else ranges[0][1]  # a first page without rows is the dictionary
-        if dictionary_length and self.footer.foreign is not None and not any(map(needs_dictionary, views[1:])):
-            views, dictionary_length = views[1:], 0  # it may be as long as fifty pages
-        return PageSubset(views, int(rows.sum()), dictionary_length)
+    @property
+    def _dictionaries(self) -> KeptDictionaries:
+        return KeptDictionaries(self.cache, (self.store.url, self.block.key, self.block.seal))
+
+    def _page_subset(self, file: SparseFile, column: int, pages: Int64Array, kept: Collection[int]) -> PageSubset:
+        rows, ranges, first = self.footer.pages.row_counts[pages], self.footer.pages.byte_ranges(pages), int(pages[0])
+        row_count = int(rows.sum())
+        if rows[0]:  # a first page without rows is the dictionary
+            return PageSubset([file.view(*page_range) for page_range in ranges], row_count, 0)
+        if self.footer.foreign is not None:
+            data = [file.view(*page_range) for page_range in ranges[1:]]
+            if not any(map(needs_dictionary, data)):
+                return PageSubset(data, row_count, 0)  # the dictionary may be as long as fifty pages
+            dictionary, codec = None if first in kept else file.view(*ranges[0]), self.footer.forms[column].codec
+            if plain := self._dictionaries.plain_subset(first, dictionary, data, codec, row_count):
+                return plain
+            if first in kept:
+                file = self._fetch_pages(ranges, pages)
+        return PageSubset([file.view(*page_range) for page_range in ranges], row_count, ranges[0][1])
 
     def _split(self, rows: RowMask) -> Iterator[tuple[int, RowMask]]:
         """Each zone, and what the mask says of its rows."""

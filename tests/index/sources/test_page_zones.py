@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import fuse_index as fuse
+from fuse_storage import process_cache
 from fuse_storage.parquet.foreign.thrift_footer import page_locations, parse_footer
 from fuse_storage.parquet.reader import _ZoneReader
 
@@ -93,6 +94,37 @@ def test_a_lookup_decodes_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert table.to_arrow(CONDITIONS[0], columns=["id", "key", "amount"]).num_rows == 1
     whole = (tmp_path / "lake" / "a.parquet").stat().st_size
     assert 0 < sum(decoded) < whole / 2
+
+
+def test_a_dictionary_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another lookup reads only pages that refer to it, until the process forgets what it has read."""
+    written = rows().select(["id"]).append_column("word", pa.array([f"word {n % 9000:09} so" for n in range(COUNT)]))
+    (tmp_path / "lake").mkdir()
+    place = tmp_path / "lake" / "a.parquet"
+    settings = {"write_page_index": True, "data_page_size": 16 << 10, "write_page_checksum": True}
+    pq.write_table(written, place, row_group_size=COUNT, **settings)
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table")
+    table.create_index("by_id", "bloom", ["id"])
+    process_cache.clear()
+    fetched = list[int]()
+    fetch = _ZoneReader._fetch_pages
+
+    def counted(reader: _ZoneReader, ranges: Any, pages: Any) -> Any:
+        fetched.append(sum(length for _, length in ranges))
+        return fetch(reader, ranges, pages)
+
+    monkeypatch.setattr(_ZoneReader, "_fetch_pages", counted)
+    sizes = []
+    for number in (31_234, 31_235, 31_236, 31_237):
+        fetched.clear()
+        if number == 31_237:
+            process_cache.clear()
+        found = table.scan(f"id = {number}", columns=["word"]).to_arrow()
+        assert found["word"].to_pylist() == [written["word"][number].as_py()]
+        sizes.append(sum(fetched))
+    assert sizes[1] == sizes[2] < sizes[0] / 2
+    assert sizes[3] == sizes[0]
+    assert table.to_arrow().sort_by("id") == written.cast(table.schema)
 
 
 def test_files_of_deltalake_are_read_by_the_page_from_version_to_version(tmp_path: Path) -> None:
