@@ -21,7 +21,7 @@ _GIVEN: Mapping[Callable[[pa.DataType], bool], str] = {
     is_.is_binary: "bytes",
     is_.is_date: "dates, such as datetime.date(2026, 1, 31)",
     is_.is_timestamp: "times, such as datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)",
-    is_.is_struct: "dicts",
+    is_.is_struct: "dicts with the names of fields",
 }
 """What a column of a type is given in Python."""
 _LOOKED_AT = 100_000
@@ -32,11 +32,40 @@ def array_of_type(values: Any, data_type: pa.DataType | None, make: Callable[...
     """Values as an array. Raises what Arrow raises for those that are none of the type, or would lose a part in it."""
     if data_type is None:
         return make(values, type=None)
-    if _holds_lists(data_type) and _has_text_for_list(values, data_type):
+    if _holds(is_.is_list, data_type) and _has_text_for_list(values, data_type):
         raise pa.ArrowTypeError("a text is no list")  # Arrow would make a list of its characters
+    if not isinstance(values, pa.Array | pa.ChunkedArray):
+        data_type = with_new_fields(values, data_type)
     if _would_be_cut(values, data_type):
         return _fit_whole(pa.array(values, from_pandas=make is not pa.array), data_type)
     return make(values, type=data_type)
+
+
+def with_new_fields(values: Iterable[Any], data_type: pa.DataType) -> pa.DataType:
+    """The type with all fields that dicts among the values have: Arrow would leave out those that the type lacks.
+
+    Whoever writes the values then refuses these fields by name, or adds them. Raises what Arrow raises.
+
+    >>> with_new_fields([{"a": 1}, {"a": 2, "b": "x"}], pa.struct({"a": pa.int64()}))
+    StructType(struct<a: int64, b: string>)
+    """
+    if not _holds(is_.is_struct, data_type):
+        return data_type
+    if is_.is_list(data_type):
+        inner = [each for value in values if isinstance(value, list | tuple) for each in value]
+        return pa.list_(data_type.value_field.with_type(with_new_fields(inner, data_type.value_type)))
+    if is_.is_map(data_type):
+        items = [item for value in values if isinstance(value, Mapping) for item in value.values()]
+        item_field = data_type.item_field.with_type(with_new_fields(items, data_type.item_type))
+        return pa.map_(data_type.key_field, item_field, data_type.keys_sorted)
+    rows = [value for value in values if isinstance(value, Mapping)]
+    known = [part.with_type(with_new_fields([row.get(part.name) for row in rows], part.type)) for part in data_type]
+    names = dict.fromkeys(name for row in rows for name in row)
+    if other_names := [name for name in names if not isinstance(name, str)]:
+        raise pa.ArrowTypeError(f"a dict has the key {other_names[0]!r}, which names no field: keys are texts")
+    new = [name for name in names if data_type.get_field_index(name) < 0]
+    fields = [pa.field(name, pa.infer_type([row.get(name) for row in rows])) for name in new]
+    return pa.struct([*known, *(field for field in fields if not is_.is_null(field.type))])
 
 
 def describe_refused(values: Any, data_type: pa.DataType, make: Callable[..., pa.Array]) -> str:
@@ -58,19 +87,22 @@ def _given(data_type: pa.DataType) -> str:
     return next((words for test, words in _GIVEN.items() if test(data_type)), "others")
 
 
-def _holds_lists(data_type: pa.DataType) -> bool:
+def _holds(test: Callable[[pa.DataType], bool], data_type: pa.DataType) -> bool:
+    """Whether the type, or one that values are given in within it, is as the test says."""
+    if test(data_type):
+        return True
     if is_.is_map(data_type):
-        return _holds_lists(data_type.item_type)
-    return bool(is_.is_list(data_type)) or (
-        is_.is_struct(data_type) and any(_holds_lists(part.type) for part in data_type)
-    )
+        return _holds(test, data_type.item_type)
+    if is_.is_list(data_type):
+        return _holds(test, data_type.value_type)
+    return bool(is_.is_struct(data_type)) and any(_holds(test, part.type) for part in data_type)
 
 
 def _has_text_for_list(values: Iterable[Any], data_type: pa.DataType) -> bool:
     if is_.is_list(data_type):
         inner = data_type.value_type
         return any(isinstance(value, str | bytes) for value in values) or (
-            _holds_lists(inner)
+            _holds(is_.is_list, inner)
             and any(_has_text_for_list(value, inner) for value in values if isinstance(value, list | tuple))
         )
     if is_.is_map(data_type):
@@ -82,7 +114,7 @@ def _has_text_for_list(values: Iterable[Any], data_type: pa.DataType) -> bool:
     return any(
         _has_text_for_list([row.get(part.name) for row in rows], part.type)
         for part in data_type
-        if _holds_lists(part.type)
+        if _holds(is_.is_list, part.type)
     )
 
 

@@ -125,3 +125,44 @@ def test_a_text_is_no_list_of_its_letters_wherever_it_stands(ddl, value, said):
     with pytest.raises(fuse.InputError, match=re.escape(said)):
         table.append([{"v": None}, {"v": value}])
     assert table.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("ddl", "value", "said"),
+    [
+        (
+            "STRUCT<a: INT>",
+            {"a": 1, "typo": 2},
+            "column 'c' has in the rows a field 'typo' that the table's struct lacks",
+        ),
+        ("ARRAY<STRUCT<a: INT>>", [None, {"typo": 2}], "'c.element' has in the rows a field 'typo'"),
+        ("MAP<STRING, STRUCT<a: INT>>", {"k": {"a": 1, "typo": 2}}, "'c.value' has in the rows a field 'typo'"),
+        ("STRUCT<v: VARIANT>", {"v": {"any": 1}, "typo": 2}, "column 'c' has in the rows a field 'typo'"),
+        (
+            "STRUCT<s: STRUCT<a: INT>>",
+            {"s": {"a": 1, 7: 2}},
+            "{'s': {'a': 1, 7: 2}} in row 1: give dicts with the names",
+        ),
+    ],
+)
+def test_a_dict_with_a_field_that_the_struct_lacks_is_refused(ddl: str, value: Any, said: str) -> None:
+    table = fuse.create_table(f"memory://{uuid4()}", f"id BIGINT, c {ddl}")
+
+    with pytest.raises((fuse.SchemaError, fuse.InputError), match=re.escape(said)):
+        table.append([{"id": 0, "c": None}, {"id": 1, "c": value}])
+    assert table.count() == 0
+
+
+def test_fields_of_dicts_are_added_where_the_schema_is_merged() -> None:
+    table = fuse.create_table(f"memory://{uuid4()}", "id BIGINT, s STRUCT<a: INT>, l ARRAY<STRUCT<a: INT>>")
+    rows = [
+        {"id": 1, "s": {"a": 1, "b": "x"}, "l": [{"a": 1}, {"b": 2.5, "none": None}]},
+        {"id": 2, "s": {"a": 2}, "l": None},
+    ]
+
+    table.append(rows, merge_schema=True)
+
+    assert table.to_arrow().sort_by("id").to_pylist() == [
+        {"id": 1, "s": {"a": 1, "b": "x"}, "l": [{"a": 1, "b": None}, {"a": None, "b": 2.5}]},
+        {"id": 2, "s": {"a": 2, "b": None}, "l": None},
+    ]
