@@ -1,8 +1,9 @@
 """Column chunks as a Parquet footer describes them, read by us: where they lie, and how they are stored.
 
 Arrow raises when it reads rows behind a footer that contradicts itself; but asked for the description of a chunk, of
-which an encryption is told, or a histogram of another length than the schema's, it ends the process. So it is not
-asked. What is not needed of a description is passed over without being understood. Knows no block and no seal.
+which an encryption is told, or a histogram of another length than the schema's, it ends the process. So it is
+asked of files alone that it has just written. What is not needed of a description is passed over without being
+understood. Knows no block and no seal.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+import pyarrow.parquet as pq
+
 from fuse_storage.parquet.thrift import Selection, StructMembers, ThriftStruct, read_selected
+
+PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+"""Parquet's names of the physical types, by their numbers."""
+_CODECS = {"UNCOMPRESSED": 0, "LZ4": 7, "ZSTD": 6}
+"""Numbers of the codecs that blocks have, by Arrow's names in a footer; its LZ4 is Parquet's LZ4_RAW."""
 
 _TYPE_FIELD, _PATH_FIELD, _CODEC_FIELD, _VALUES_FIELD, _SIZE_FIELD, _DATA_FIELD, _DICTIONARY_FIELD = (
     1,
@@ -66,6 +74,26 @@ def read_column_chunks(
     if [len(group[_COLUMNS_FIELD]) for group in groups] != [column_count] * row_group_count:
         raise ValueError(f"not each of {row_group_count} row groups has {column_count} columns")
     return [[_column_chunk(group[_COLUMNS_FIELD][place][_META_FIELD]) for place in chosen] for group in groups]
+
+
+def written_column_chunks(metadata: pq.FileMetaData) -> list[list[ColumnChunk]]:
+    """The chunks of each row group of a block that Arrow has just written here, in a tenth of the time."""
+    return [
+        [_written_chunk(group.column(number)) for number in range(metadata.num_columns)]
+        for group in map(metadata.row_group, range(metadata.num_row_groups))
+    ]
+
+
+def _written_chunk(chunk: pq.ColumnChunkMetaData) -> ColumnChunk:
+    return ColumnChunk(
+        PHYSICAL_TYPES.index(chunk.physical_type),
+        chunk.path_in_schema.encode(),
+        _CODECS[chunk.compression],
+        chunk.num_values,
+        chunk.total_compressed_size,
+        chunk.data_page_offset,
+        chunk.dictionary_page_offset,
+    )
 
 
 def read_row_groups(footer: memoryview) -> list[tuple[int, list[ColumnChunk]]]:

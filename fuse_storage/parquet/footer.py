@@ -116,7 +116,8 @@ class Footer:
             limits = {"thrift_string_size_limit": len(data), "thrift_container_size_limit": len(data)}
             tail = data[start + _FOOTER_CHECKSUM_BYTES :]
             metadata = pq.ParquetFile(pa.BufferReader(tail), **limits).metadata
-            chunks, forms = chunk_ranges_and_forms(tail, metadata)
+            groups = read_column_chunks(memoryview(tail)[:-8], metadata.num_row_groups, metadata.num_columns)
+            chunks, forms = places_and_forms(groups)
             schema = page_subset.footer_schema_bytes(memoryview(tail))
             pages = Pages.from_bytes(data[:start], chunks)
             return Footer(metadata, chunks, pages, schema, forms, len(data), seal_number(checksum))
@@ -144,12 +145,8 @@ class Footer:
         return [length for column in range(count) for _, length in self.chunks[column::count]]
 
 
-def chunk_ranges_and_forms(tail: bytes, metadata: pq.FileMetaData) -> tuple[list[ByteRange], list[ColumnForm]]:
-    """(offset, length) in bytes of each column chunk, zone by zone; and of each column, how it is stored.
-
-    ``tail``: Parquet's footer to the end of the file, of which Arrow has read ``metadata``.
-    """
-    groups = read_column_chunks(memoryview(tail)[:-8], metadata.num_row_groups, metadata.num_columns)
+def places_and_forms(groups: Sequence[Sequence[ColumnChunk]]) -> tuple[list[ByteRange], list[ColumnForm]]:
+    """(offset, length) in bytes of each column chunk, zone by zone; and of each column, how it is stored."""
     ranges = [(chunk.start, chunk.byte_count) for group in groups for chunk in group]
     return ranges, [ColumnForm.of(chunk) for chunk in (groups[0] if groups else ())]
 

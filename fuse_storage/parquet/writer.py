@@ -22,6 +22,7 @@ import xxhash
 from fuse_storage import statistics
 from fuse_storage.errors import SchemaError
 from fuse_storage.parquet import page_subset
+from fuse_storage.parquet.column_chunks import written_column_chunks
 from fuse_storage.parquet.column_encoding import (
     ARROW_CODECS,
     AUTO_COMPRESSION,
@@ -32,7 +33,7 @@ from fuse_storage.parquet.column_encoding import (
     suits_dictionary,
     suits_statistics,
 )
-from fuse_storage.parquet.footer import BlockFile, Footer, chunk_ranges_and_forms, footer_checksum, seal_number
+from fuse_storage.parquet.footer import BlockFile, Footer, footer_checksum, places_and_forms, seal_number
 from fuse_storage.parquet.pages import Pages
 from fuse_storage.parquet.reader import read_block
 from fuse_storage.schema import types
@@ -250,7 +251,7 @@ def _seal_file(stored: pa.Buffer) -> tuple[bytes, Footer]:
     view = memoryview(stored).cast("B")
     parquet_footer = int.from_bytes(view[-8:-4], "little") + 8
     body, tail = view[:-parquet_footer], bytes(view[-parquet_footer:])
-    chunks, forms = chunk_ranges_and_forms(tail, metadata)
+    chunks, forms = places_and_forms(written_column_chunks(metadata))
     flat = [metadata.schema.column(number).max_repetition_level == 0 for number in range(metadata.num_columns)]
     pages = Pages.from_body(body, chunks, flat * metadata.num_row_groups)
     packed = pages.to_bytes()

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from fuse_storage.errors import RESTORE_HINT, Corrupt, SchemaError, StorageError, Unsupported
 from fuse_storage.parquet import page_subset
+from fuse_storage.parquet.column_chunks import PHYSICAL_TYPES
 from fuse_storage.parquet.footer import (
     UNREADABLE,
     BlockFile,
@@ -30,7 +31,6 @@ from fuse_storage.parquet.foreign.thrift_footer import (
     DOT,
     INT96_TYPE,
     MAX_BYTES_AFTER_PAGES,
-    PHYSICAL_TYPES,
     ForeignChunk,
     ForeignFooter,
     page_locations,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuse_storage.errors import Unsupported
+from fuse_storage.parquet.column_chunks import PHYSICAL_TYPES
 from fuse_storage.parquet.thrift import (
     BINARY,
     STRUCT,
@@ -24,8 +25,6 @@ from fuse_storage.parquet.thrift import (
 MAX_BYTES_AFTER_PAGES = 256 << 20
 DOT = "\x1f"
 """What stands for a dot within a name, where footers of foreign files are shown: theirs are in no name's place."""
-PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-"""Parquet's names of the physical types, by their numbers."""
 INT96_TYPE = PHYSICAL_TYPES.index("INT96")
 _MAX_CODEC = 7
 _DICTIONARY_ENCODINGS = (2, 8)

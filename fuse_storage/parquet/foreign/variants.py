@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pyarrow.types as is_
 
 from fuse_storage.errors import SchemaError
+from fuse_storage.parquet.column_chunks import PHYSICAL_TYPES
 from fuse_storage.parquet.footer import Footer
 from fuse_storage.parquet.foreign.shredded import TYPED_VALUE
-from fuse_storage.parquet.foreign.thrift_footer import DOT, INT96_TYPE, PHYSICAL_TYPES, variant_paths
+from fuse_storage.parquet.foreign.thrift_footer import DOT, INT96_TYPE, variant_paths
 from fuse_storage.schema.nested import child_fields, nested_type_like
 from fuse_storage.schema.nested_arrays import holds_variant
 from fuse_storage.schema.types import is_list_type

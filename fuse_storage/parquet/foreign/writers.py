@@ -17,7 +17,8 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fuse_storage.parquet.foreign.thrift_footer import PHYSICAL_TYPES, ForeignChunk, ForeignFooter, RawStatistics
+from fuse_storage.parquet.column_chunks import PHYSICAL_TYPES
+from fuse_storage.parquet.foreign.thrift_footer import ForeignChunk, ForeignFooter, RawStatistics
 
 _CREATED_BY = re.compile(
     r"(?P<name>.*?)(?: version (?P<version>\d+(?:\.\d+)*)?.*| v(?P<short>\d+(?:\.\d+)*).*)?", re.DOTALL

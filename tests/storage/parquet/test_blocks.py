@@ -17,6 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuse_storage import Cache, Corrupt, Field, NotFound, Schema, SchemaError, Store, meter_requests, open_store
+from fuse_storage.parquet.column_chunks import read_column_chunks, written_column_chunks
+from fuse_storage.parquet.column_encoding import COMPRESSIONS
 from fuse_storage.parquet.writer import BlockFile, BlockLayout, BlockOptions, read_block, write_block
 from fuse_storage.schema.schema import assign_field_ids
 
@@ -81,6 +83,22 @@ def test_rows_of_every_type_come_back(store: Store) -> None:
     assert found.schema == schema.arrow
     assert str(found.to_pydict()) == str(EVERYTHING.to_pydict())  # NaN is not equal to itself
     assert layout.zone_rows == (3,)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_arrow_says_of_a_block_that_it_wrote_what_its_footer_says(compression: str) -> None:
+    """Where its chunks are, with and without dictionaries, and how they are stored, in several zones."""
+    repeated = EVERYTHING.append_column("again", pa.array(["x", "x", None]))
+    rows = pa.concat_tables([repeated] * 40)
+    data, _ = write_block(rows, Schema.create(rows.schema), BlockOptions(zone_rows=50, compression=compression))
+    metadata = pq.read_metadata(pa.BufferReader(data))
+    tail = memoryview(data)[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+
+    read = read_column_chunks(tail, metadata.num_row_groups, metadata.num_columns)
+
+    assert len(read) == 3
+    assert written_column_chunks(metadata) == read
+    assert {chunk.dictionary_offset is None for group in read for chunk in group} == {True, False}
 
 
 def test_columns_come_in_the_order_asked_for(store: Store) -> None:
