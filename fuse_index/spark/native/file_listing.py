@@ -164,10 +164,10 @@ def hidden_column(table: StoredTable) -> str | None:
     """The name of a column that Spark's reader would read otherwise than it is in some file, or not at all.
 
     Such a file has one value of it, and holds it perhaps as another type, while others hold it; or has it in a
-    form that only readers here convert.
+    form that only readers here convert, which is of no account where a table only votes.
     """
     constants, source = table.blocks().foreign.constants, table.snapshot.source
-    converted = set((source or {}).get("converted") or ())
+    converted = set() if table.snapshot.votes_only else set((source or {}).get("converted") or ())
     if found := next((each.name for each in table.snapshot.schema.fields if each.physical_name in converted), None):
         return found
     ids = {column_id for each in constants for column_id in each}
