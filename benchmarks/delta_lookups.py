@@ -22,8 +22,8 @@ import fuse_index as fuse
 
 FACTOR, RANGE = 2_654_435_761, 1 << 40
 """Keys are numbers times a factor, within a range: in no order, and each once."""
-UNCOUNTED = 4
-"""Lookups before those that are counted."""
+UNCOUNTED = 48
+"""Lookups before those that are counted, so that each file has been read from."""
 
 
 def key(number: int) -> str:

@@ -54,6 +54,18 @@ class Served:
         assert line, f"{(self.log.parent / 'client.log').read_text()[-4000:]}\n{self.log.read_text()[-3000:]}"
         return json.loads(line)
 
+    def told_by_another(self, step: str, argument: str = "", seconds: float = 100) -> Any:
+        """What came of a step of a client that asks nothing else.
+
+        A statement that Spark's server never ends (SPARK-53339) has one of the two threads by which a client lets go of
+        what it asked, and sessions that it stops later wait for these.
+        """
+        self.end_client()
+        try:
+            return self.told(step, argument, seconds=seconds)
+        finally:
+            self.end_client()
+
     def end_client(self) -> None:
         if self.asked is not None:
             self.asked.kill()

@@ -59,11 +59,11 @@ def test_a_session_has_us_whatever_it_is_asked_first(served, statements):
 
 @pytest.mark.parametrize("way", ["tag", "all"])
 def test_a_statement_that_is_cancelled_ends_with_its_jobs_and_leaves_nothing(served, statements, way):
-    assert served.told("cancelled", way) == [True, True, 45, 0]
+    assert served.told_by_another("cancelled", way) == [True, True, 45, 0]
 
 
 def test_a_statement_that_was_told_as_cancelled_changes_nothing_any_more(served, statements):
-    assert served.told("told_of_in_time", seconds=240) == []
+    assert served.told_by_another("told_of_in_time", seconds=240) == []
 
 
 def test_a_client_s_own_functions_and_files_work_beside_ours(served, statements, tmp_path):
