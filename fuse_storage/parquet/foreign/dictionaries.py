@@ -42,7 +42,7 @@ class KeptDictionaries:
     file: tuple[object, ...]
 
     def among(self, pages: Iterable[int]) -> list[int]:
-        """Which of these pages are kept."""
+        """Numbers of the pages that are kept, among these."""
         return [page for page in pages if self._find(page) is not None]
 
     def plain_subset(

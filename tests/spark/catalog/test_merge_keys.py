@@ -198,7 +198,7 @@ def test_a_source_that_reads_the_table_itself_minds_every_row(
 
 
 def test_keys_may_be_days_that_java_cannot_hold(sql_spark: SparkSession, tmp_path: Path) -> None:
-    """As ``-infinity`` of DuckDB, a day of the year -5,877,641."""
+    """A day of the year -5,877,641, which DuckDB has as ``-infinity``."""
     days = pa.array([-(2**31) + 1, 2**31 - 1, 0], pa.int32()).cast(pa.date32())
     table = fuse.create_table(tmp_path / "t", "day DATE, n INT")
     table.append(pa.table({"day": days, "n": pa.array([0, 1, 2], pa.int32())}))
