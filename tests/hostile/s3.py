@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import logging
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -12,12 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from typing import Any
 
-import boto3
-from moto.server import ThreadedMotoServer
+from tests.s3 import s3_server
 
 FAULTS = ("500", "503", "429", "lost before", "lost after", "cut")
 """Answers of an overloaded server; connections that end before the request, after it, or within the answer."""
-_KEYS = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
 _HOP_HEADERS = ("connection", "transfer-encoding", "content-length", "keep-alive")
 
 
@@ -94,23 +91,11 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def faulty_server(seed: int) -> Iterator[tuple[FaultyProxy, dict[str, str]]]:
     """A server with a bucket ``tables`` and a proxy before it that does no harm yet; and the options to reach it."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # which prints each request
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    boto3.client("s3", endpoint_url=f"http://{host}:{port}", **_KEYS).create_bucket(Bucket="tables")
-    proxy = FaultyProxy((host, port), seed)
-    threading.Thread(target=proxy.serve_forever, daemon=True).start()
-    try:
-        yield (
-            proxy,
-            {
-                "endpoint": proxy.endpoint,
-                "access_key_id": "test",
-                "secret_access_key": "test",
-                "region": "us-east-1",
-            },
-        )
-    finally:
-        proxy.shutdown()
-        server.stop()
+    with s3_server("tables") as options:
+        host, _, port = options["endpoint"].removeprefix("http://").partition(":")
+        proxy = FaultyProxy((host, int(port)), seed)
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        try:
+            yield proxy, {**options, "endpoint": proxy.endpoint}
+        finally:
+            proxy.shutdown()

@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
-import boto3
 import pyarrow as pa
 import pyspark
 import pytest
-from moto.server import ThreadedMotoServer
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.utils.config import Config
 
 import fuse_index as fuse
 from fuse_index.sources.iceberg import credentials
+from tests.s3 import s3_server
 from tests.spark.servers import free_port
 
 LAKES = Path(sys.prefix) / "lakes"
@@ -32,15 +31,8 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """A server of S3 with the bucket lake."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
-    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", **keys)
-    client.create_bucket(Bucket="lake")
-    client.close()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with s3_server("lake") as options:
+        yield options["endpoint"]
 
 
 @pytest.fixture(scope="module")

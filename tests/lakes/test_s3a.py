@@ -4,14 +4,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from tests.lakes.tables import all_rows
+from tests.s3 import REGION, s3_server
 from tests.spark.foreign.sources import FILES, MISSING, a_of
 from tests.spark.foreign.ways import Use, Ways
 
@@ -23,34 +22,19 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def options(spark: SparkSession) -> Iterator[dict[str, str]]:
     """Options of a server with the buckets lake and tables, of which Spark knows the first as ``s3a://lake``."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
-    client = boto3.client("s3", endpoint_url=endpoint, **keys)
-    for bucket in ("lake", "tables"):
-        client.create_bucket(Bucket=bucket)
-    client.close()
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-    for name, value in {
-        "endpoint": endpoint,
-        "endpoint.region": "us-east-1",
-        "access.key": "test",
-        "secret.key": "test",
-        "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
-        "path.style.access": "true",
-        "connection.ssl.enabled": "false",
-    }.items():
-        hadoop.set(f"fs.s3a.bucket.lake.{name}", value)
-    yield {
-        "endpoint": endpoint,
-        "access_key_id": "test",
-        "secret_access_key": "test",
-        "region": "us-east-1",
-        "shared_places": "s3://lake",
-    }
-    server.stop()
+    with s3_server("lake", "tables") as options:
+        hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+        for name, value in {
+            "endpoint": options["endpoint"],
+            "endpoint.region": REGION,
+            "access.key": options["access_key_id"],
+            "secret.key": options["secret_access_key"],
+            "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+            "path.style.access": "true",
+            "connection.ssl.enabled": "false",
+        }.items():
+            hadoop.set(f"fs.s3a.bucket.lake.{name}", value)
+        yield {**options, "shared_places": "s3://lake"}
 
 
 @pytest.mark.parametrize("format_", ["parquet", "delta"])

@@ -5,12 +5,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import boto3
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from moto.server import ThreadedMotoServer
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,6 +16,7 @@ import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_index.reasons import Reason
 from fuse_storage import StorageError, open_store
+from tests.s3 import s3_server
 from tests.spark.executed import files_read
 
 pytestmark = pytest.mark.every_spark
@@ -260,21 +259,8 @@ def test_a_block_that_is_damaged_in_its_statistics_costs_only_time(spark: SparkS
 @pytest.fixture
 def s3() -> Iterator[dict[str, str]]:
     """A real HTTP server that speaks S3, with two buckets; our store's options for it."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    keys = {"region_name": "us-east-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", **keys)
-    for bucket in ("tables", "lake"):
-        client.create_bucket(Bucket=bucket)
-    client.close()
-    yield {
-        "endpoint": f"http://{host}:{port}",
-        "access_key_id": "test",
-        "secret_access_key": "test",
-        "region": "us-east-1",
-    }
-    server.stop()
+    with s3_server("tables", "lake") as options:
+        yield options
 
 
 def test_where_spark_has_no_file_system_the_python_source_reads_and_says_so(

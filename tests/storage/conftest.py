@@ -3,11 +3,10 @@
 import uuid
 from collections.abc import Iterator
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from fuse_storage import process_cache
+from tests.s3 import s3_server
 
 
 @pytest.fixture(autouse=True)
@@ -25,11 +24,5 @@ def url() -> str:
 @pytest.fixture(scope="session")
 def s3() -> Iterator[dict[str, str]]:
     """A real HTTP server that speaks S3, with one bucket."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    keys = {"region_name": "us-east-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket="tables")
-    yield {"endpoint": endpoint, "access_key_id": "test", "secret_access_key": "test", "region": "us-east-1"}
-    server.stop()
+    with s3_server("tables") as options:
+        yield options

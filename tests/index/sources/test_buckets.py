@@ -6,37 +6,26 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.request import Request, urlopen
 
-import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from moto.server import ThreadedMotoServer
 
 import fuse_index as fuse
+from tests.s3 import aws_client, s3_server
 
 PLAIN: dict[str, Any] = {"use_dictionary": False, "compression": "none", "write_statistics": False}
-REGION = "us-east-1"
 SHARED = {"shared_places": "s3://lake"}
 
 
 @pytest.fixture
 def options() -> Iterator[dict[str, str]]:
     """Options of a server with the buckets lake and tables, by which both are seen."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    found = {"endpoint": f"http://{host}:{port}", "access_key_id": "test", "secret_access_key": "test"}
-    ask(found, "reset")
-    for bucket in ("lake", "tables"):
-        client("s3", found).create_bucket(Bucket=bucket)
-    yield {**found, "region": REGION}
-    ask(found, "reset-auth", "1e9")
-    server.stop()
-
-
-def client(service: str, options: dict[str, str]) -> Any:
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    return boto3.client(service, endpoint_url=options["endpoint"], region_name=REGION, **keys)
+    with s3_server() as options:
+        ask(options, "reset")
+        for bucket in ("lake", "tables"):
+            aws_client("s3", options).create_bucket(Bucket=bucket)
+        yield options
+        ask(options, "reset-auth", "1e9")
 
 
 def ask(options: dict[str, str], what: str, data: str = "") -> None:
@@ -48,7 +37,7 @@ def ask(options: dict[str, str], what: str, data: str = "") -> None:
 
 def user(options: dict[str, str], bucket: str) -> dict[str, str]:
     """Options of somebody who sees one bucket."""
-    iam, name = client("iam", options), f"sees-{bucket}"
+    iam, name = aws_client("iam", options), f"sees-{bucket}"
     iam.create_user(UserName=name)
     allowed = {"Effect": "Allow", "Action": "s3:*", "Resource": [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
@@ -60,7 +49,7 @@ def user(options: dict[str, str], bucket: str) -> dict[str, str]:
 def put(options: dict[str, str], first: int) -> None:
     file = io.BytesIO()
     pq.write_table(pa.table({"n": range(first, first + 10)}), file, **PLAIN)
-    client("s3", options).put_object(Bucket="lake", Key="t/0.parquet", Body=file.getvalue())
+    aws_client("s3", options).put_object(Bucket="lake", Key="t/0.parquet", Body=file.getvalue())
 
 
 def test_a_table_and_its_source_are_in_two_buckets(options: dict[str, str]) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from moto.server import ThreadedMotoServer
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.table import Table
@@ -19,17 +18,15 @@ import fuse_index as fuse
 from fuse_index.expressions.variant.columns import encode_values
 from fuse_storage import VARIANT
 from tests.index.sources.walks import assert_same_rows
+from tests.s3 import s3_server
 
 ROWS = pa.table({"id": range(100), "name": [f"n{n % 20}" for n in range(100)]})
 
 
 @pytest.fixture(scope="module")
 def glue() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with s3_server() as options:  # which has Glue beside S3
+        yield options["endpoint"]
 
 
 @pytest.fixture(params=["glue", "sql"])

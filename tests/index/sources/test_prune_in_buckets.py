@@ -5,20 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from moto.server import ThreadedMotoServer
 from pyarrow.fs import S3FileSystem
 from pyiceberg.io.pyarrow import ArrowScan
 
 import fuse_index as fuse
 from tests.index.sources.one_table import OneTable
+from tests.s3 import REGION, s3_server
 
-REGION = "us-east-1"
 FILES, ROWS = 4, 50
 
 
@@ -34,23 +32,8 @@ KEY = rows(2).column("key")[7].as_py()
 @pytest.fixture(scope="module")
 def options() -> Iterator[dict[str, str]]:
     """Options of a server of S3 with the buckets lake and tables."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": REGION}
-    client = boto3.client("s3", endpoint_url=endpoint, **keys)
-    for bucket in ("lake", "tables"):
-        client.create_bucket(Bucket=bucket)
-    client.close()
-    yield {
-        "endpoint": endpoint,
-        "access_key_id": "test",
-        "secret_access_key": "test",
-        "region": REGION,
-        "shared_places": "s3://lake",
-    }
-    server.stop()
+    with s3_server("lake", "tables") as options:
+        yield {**options, "shared_places": "s3://lake"}
 
 
 def index(source: str, place: str | Path, options: dict[str, str], **about: Any) -> fuse.Table:

@@ -5,9 +5,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
 import fuse_index as fuse
@@ -15,6 +13,7 @@ from fuse_index import Host
 from fuse_index import spark as fuse_spark
 from fuse_storage import InvalidArgument, NotFound
 from tests.acme.broken import broken_kinds
+from tests.s3 import s3_server
 from tests.spark.foreign.sources import FILES, MISSING, ROWS, a_of, rows, use_index, write_file, write_folder
 from tests.spark.foreign.ways import Use, Ways, conf
 
@@ -124,25 +123,8 @@ def test_one_plan_that_is_executed_by_many_threads(ways: Ways, lake: Path, tmp_p
 
 
 def test_an_index_that_is_in_s3_while_its_source_is_not(ways: Ways, lake: Path) -> None:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        endpoint = f"http://{host}:{port}"
-        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
-        client = boto3.client("s3", endpoint_url=endpoint, **keys)
-        client.create_bucket(Bucket="tables")
-        client.close()
-        options = {
-            "endpoint": endpoint,
-            "access_key_id": "test",
-            "secret_access_key": "test",
-            "region": "us-east-1",
-            "shared_places": str(lake),
-        }
-        use_index(ways.spark, lake, "s3://tables/index", options=options)
+    with s3_server("tables") as options:
+        use_index(ways.spark, lake, "s3://tables/index", options={**options, "shared_places": str(lake)})
         assert ways.same(query(lake)) == [Use(FILES, FILES - 1, 0, 1)]
         write_file(rows(9), lake / "later.parquet")
         assert ways.same(query(lake, MISSING)) == [Use(FILES + 1, FILES, 1)]
-    finally:
-        server.stop()

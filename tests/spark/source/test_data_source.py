@@ -6,10 +6,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
-import boto3
 import pyarrow as pa
 import pytest
-from moto.server import ThreadedMotoServer
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,6 +17,7 @@ from fuse_index.predicate import Context
 from fuse_index.spark.source import data_source
 from fuse_storage import StoredTable
 from tests.index import kinds
+from tests.s3 import s3_server
 from tests.spark.questions import BLOCKS, FEW, QUESTIONS, ROWS, numbers
 
 NAN, EMOJI = math.nan, "😀"
@@ -298,19 +297,8 @@ def test_where_reads_times_in_the_zone_of_the_session_or_of_its_option(spark: Sp
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[dict[str, str]]:
     """An object store over HTTP, and the options that reach it."""
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    options = {
-        "endpoint": f"http://{host}:{port}",
-        "access_key_id": "a",
-        "secret_access_key": "b",
-        "region": "us-east-1",
-    }
-    names = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
-    boto3.client("s3", endpoint_url=options["endpoint"], **names).create_bucket(Bucket="tables")
-    yield {f"store.{key}": value for key, value in options.items()} | {"store.allow_http": "true"}
-    server.stop()
+    with s3_server("tables") as options:
+        yield {f"store.{key}": value for key, value in options.items()} | {"store.allow_http": "true"}
 
 
 def test_tables_on_an_object_store_are_reached_with_its_options(spark: SparkSession, bucket: dict[str, str]) -> None:

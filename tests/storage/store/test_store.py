@@ -10,8 +10,10 @@ import sys
 import time
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
+from moto.s3.models import S3Backend
 
 from fuse_storage import AlreadyExists, Corrupt, MeteredStore, NotFound, StorageError, Store, meter_requests, open_store
 from fuse_storage.store.ranges import coalesce_ranges, slice_ranges
@@ -42,6 +44,18 @@ class TestS3(StoreTests):
     @pytest.fixture
     def store(self, s3: dict[str, str]) -> Store:
         return open_store(f"s3://tables/{uuid.uuid4().hex}", s3)
+
+
+def test_one_writer_wins_where_a_bucket_is_slow_to_look(s3: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    look = S3Backend.get_object
+
+    def slow_look(*args: Any, **options: Any) -> Any:
+        found = look(*args, **options)
+        time.sleep(0.005)
+        return found
+
+    monkeypatch.setattr(S3Backend, "get_object", slow_look)
+    StoreTests().test_of_many_writers_of_one_key_one_wins(open_store(f"s3://tables/{uuid.uuid4().hex}", s3))
 
 
 class TestMetered(StoreTests):
