@@ -1,6 +1,7 @@
 """Conditions that are very long, very deep or of very long lists are asked about up to a bound, and left out beyond."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -120,3 +121,35 @@ def test_rows_are_the_same_with_a_condition_that_is_left_out(df: DataFrame, aske
     values = ", ".join(map(str, range(5_000)))
 
     assert df.filter(f"n IN ({values}) AND n < 3").count() == 3
+
+
+@pytest.mark.parametrize(
+    ("count", "pushed"),
+    [(100, "In(n, "), (101, "And(GreaterThanOrEqual(n,1001),LessThanOrEqual(n,1100))")],
+)
+def test_files_are_filtered_by_the_bounds_of_a_long_list(asked: Asked, count: int, pushed: str) -> None:
+    streams = asked.jvm.java.util.stream
+    keys = streams.LongStream.range(1_001, 1_000 + count).boxed().collect(streams.Collectors.toSet())
+    keys.add(None)
+    listed = asked.jvm.scala.jdk.javaapi.CollectionConverters.asScala(keys).toSet()
+
+    [filter_] = asked.told(asked.node("InSet", asked.column, listed)).createReaderFactory().filters()
+
+    assert str(filter_.toString()).startswith(pushed)
+
+
+@pytest.mark.parametrize("type_", ["BIGINT", "STRING", "DATE", "DECIMAL(20, 2)", "DOUBLE", "TIMESTAMP_NTZ", "BINARY"])
+def test_rows_are_the_same_by_the_bounds_of_a_list(spark: SparkSession, tmp_path: Path, type_: str) -> None:
+    value = "date_add(DATE'1582-09-01', CAST(id AS INT))" if type_ in ("DATE", "TIMESTAMP_NTZ") else "id - 100"
+    if type_ == "BINARY":
+        value = "CAST(id - 100 AS STRING)"
+    rows = spark.range(400).selectExpr("id", f"CAST({value} AS {type_}) v")
+    table = fuse.create_table(tmp_path / "t", rows.schema.simpleString()[7:-1].replace(":", " "))
+    table.append(rows.toArrow())
+    df, wanted = fuse_spark.read(spark, str(tmp_path / "t")), rows.filter("id % 3 = 0 AND id BETWEEN 20 AND 380")
+    listed = ", ".join(f"CAST('{row.v}' AS {type_})" for row in wanted.selectExpr("CAST(v AS STRING) v").collect())
+
+    found = df.filter(f"v IN ({listed})").select("id").collect()
+
+    assert sorted(found) == sorted(wanted.select("id").collect())
+    assert len(found) == 120

@@ -4,12 +4,19 @@ import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.rpc.*;
 import java.util.*;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.util.TypeUtils;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import scala.math.Ordering;
 
 /** The conditions of which a scan was told: all of them true of every row that the query needs. */
 public class ScanFilters {
@@ -18,6 +25,8 @@ public class ScanFilters {
    * these for a day that is ten days later, and loses rows. So nothing that names this month is pushed.
    */
   private static final String CALENDARS_CHANGED = "1582-10-";
+  /** Longest list of keys that Parquet's reader is given: a thousand take a millisecond of each file, to be written into its settings and read there. */
+  private static final int MAX_KEYS_IN_FILES = 100;
 
   /** Gives columns the names and types that files have for them. */
   public static class StoredNames extends NodeRewrite<Expression> {
@@ -70,11 +79,29 @@ public class ScanFilters {
   public Filter[] forParquet(TableSnapshot snapshot, StructType read, StructType stored) {
     List<Filter> filters = new ArrayList<Filter>();
     for (Expression expression : expressions) {
-      Expression renamed = (Expression) expression.transformDown(new StoredNames(read, stored));
+      Expression renamed = (Expression) withoutLongList(expression).transformDown(new StoredNames(read, stored));
       Filter filter = translated(renamed);
       if (filter != null && mayPush(filter, snapshot)) filters.add(filter);
     }
     return (Filter[]) filters.toArray(new Filter[0]);
+  }
+
+  /** What is true wherever a condition is: of a long list of keys, that a value is none below the least and none above the greatest. */
+  private static Expression withoutLongList(Expression condition) {
+    if (!(condition instanceof InSet) || ((InSet) condition).hset().size() <= MAX_KEYS_IN_FILES) return condition;
+    Expression column = ((InSet) condition).child();
+    Ordering<Object> order = TypeUtils.getInterpretedOrdering(column.dataType());
+    Object least = null;
+    Object greatest = null;
+    scala.collection.Iterator<Object> keys = ((InSet) condition).hset().iterator();
+    while (keys.hasNext()) {
+      Object key = keys.next();
+      if (key == null) continue;
+      if (least == null || order.compare(key, least) < 0) least = key;
+      if (greatest == null || order.compare(key, greatest) > 0) greatest = key;
+    }
+    Expression above = new GreaterThanOrEqual(column, new Literal(least, column.dataType()));
+    return new And(above, new LessThanOrEqual(column, new Literal(greatest, column.dataType())));
   }
 
   /** Spark's filter of a condition; null if it has none, as for a day that java.sql cannot hold: `-infinity` of other databases is one. */
