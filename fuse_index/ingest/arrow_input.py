@@ -27,7 +27,7 @@ def to_record_batches(data: Any, schema: pa.Schema | None = None) -> Iterator[pa
     """
     known = schema or pa.schema([])
     batches = _record_batches(data, known)
-    if any(holds_variant(field.type) for field in known):
+    if any(map(holds_variant, known.types)):
         return (parse_variants(batch, known) for batch in batches)
     return batches
 

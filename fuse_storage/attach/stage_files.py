@@ -29,7 +29,6 @@ from fuse_storage.metadata.segment import (
     BLOCK_SCHEMA,
     MAX_BLOCKS_PER_SEGMENT,
     StagedSegment,
-    encode_list_row,
     segment_path,
     zones_path,
 )
@@ -129,7 +128,7 @@ def stage_source_files(
             zones = create_file(store, zones_path(segment_id), metadata_table.encode_metadata(rows))
         row = segment_row(segment_id, segment, zones, blocks, schema)
         row_count = sum(unit.row_count for unit in units)
-        staged.append(StagedSegment(segment_id, schema.id, row_count, len(units), started, encode_list_row(row)))
+        staged.append(StagedSegment(segment_id, schema.id, row_count, len(units), started, row))
     named = (frozenset(converted), frozenset(shredded))
     return StagedFiles(tuple(staged), frozenset(unread), frozenset(narrower), unknown, *named, told_variants)
 

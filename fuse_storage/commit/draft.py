@@ -25,7 +25,6 @@ from fuse_storage.metadata.refs import RefEntry, next_timestamp
 from fuse_storage.metadata.segment import (
     MAX_BLOCKS_PER_SEGMENT,
     StagedSegment,
-    decode_list_row,
     has_deleted_rows,
     tail_path,
 )
@@ -147,7 +146,7 @@ class Draft:
         if not self.syncs:
             self.schema_state.check_own_rows()
         self._check_not_present(staged)
-        staged_rows = [decode_list_row(segment.row) for segment in staged]
+        staged_rows = [segment.row for segment in staged]
         if (spec := PartitionSpec.from_snapshot(self.schema_state)) is not None:
             found = check_staged_partitions(self.store, staged_rows, spec)
             check_partition_count(len(found), max_partitions or len(found), spec)

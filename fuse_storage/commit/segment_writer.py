@@ -30,7 +30,6 @@ from fuse_storage.metadata.segment import (
     StagedSegment,
     block_columns,
     block_path,
-    encode_list_row,
     segment_path,
     zones_path,
 )
@@ -175,8 +174,7 @@ class SegmentWriter:
             for builder in self.builders:
                 if (sidecars := staged_sidecars.get((segment_id, builder.key))) is not None:
                     row = with_columns(row, sidecars.row)
-            packed = encode_list_row(row)
-            segments.append(StagedSegment(segment_id, self.schema.id, row_count, block_count, self._started, packed))
+            segments.append(StagedSegment(segment_id, self.schema.id, row_count, block_count, self._started, row))
         return segments
 
     def abort(self) -> None:

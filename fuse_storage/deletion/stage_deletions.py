@@ -17,7 +17,7 @@ from fuse_storage.deletion_vector import write_vectors
 from fuse_storage.errors import InvalidArgument
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.metadata_table import counts_to_offsets
-from fuse_storage.metadata.segment import MAX_BLOCKS_PER_SEGMENT, StagedSegment, encode_list_row
+from fuse_storage.metadata.segment import MAX_BLOCKS_PER_SEGMENT, StagedSegment
 from fuse_storage.metadata.segment_list import assemble_segment_list
 from fuse_storage.parquet.pages import RowMask
 from fuse_storage.table import StoredTable
@@ -72,7 +72,5 @@ def stage_deletions(
         row = merger.rearrange_blocks(rows, np.array(places, np.int64), replaced)
         row_count = int(blocks.row_counts[part].sum())
         segment_id = str(row.column("id")[0].as_py())
-        staged.append(
-            StagedSegment(segment_id, table.snapshot.schema_id, row_count, len(numbers), started, encode_list_row(row))
-        )
+        staged.append(StagedSegment(segment_id, table.snapshot.schema_id, row_count, len(numbers), started, row))
     return staged

@@ -238,7 +238,7 @@ class TailTotals:
 class StagedSegment:
     """A segment that is written but not committed. Small and picklable; the rows themselves are in files.
 
-    ``started``: when its writer began (UTC). ``row``: its row in the list, packed.
+    ``started``: when its writer began (UTC). ``row``: its row in the list, which is packed to travel.
     """
 
     id: str
@@ -246,12 +246,16 @@ class StagedSegment:
     row_count: int
     block_count: int
     started: datetime
-    row: bytes
+    row: pa.Table
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        totals = (self.id, self.schema_id, self.row_count, self.block_count)
+        return _unpack_segment, (*totals, self.started, encode_list_row(self.row))
 
     @property
     def live_rows(self) -> int:
         """The rows that count."""
-        return int(decode_list_row(self.row).column("live_rows")[0].as_py())
+        return int(self.row.column("live_rows")[0].as_py())
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -260,13 +264,19 @@ class StagedSegment:
             "row_count": self.row_count,
             "block_count": self.block_count,
             "started": format_timestamp(self.started),
-            "row": base64.b64encode(self.row).decode(),
+            "row": base64.b64encode(encode_list_row(self.row)).decode(),
         }
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> StagedSegment:
         started, row = datetime.fromisoformat(found["started"]), base64.b64decode(found["row"])
-        return StagedSegment(found["id"], found["schema_id"], found["row_count"], found["block_count"], started, row)
+        return _unpack_segment(found["id"], found["schema_id"], found["row_count"], found["block_count"], started, row)
+
+
+def _unpack_segment(
+    segment_id: str, schema_id: int, row_count: int, block_count: int, started: datetime, row: bytes
+) -> StagedSegment:
+    return StagedSegment(segment_id, schema_id, row_count, block_count, started, decode_list_row(row))
 
 
 def encode_list_row(row: pa.Table) -> bytes:

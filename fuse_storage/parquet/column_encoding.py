@@ -68,6 +68,9 @@ class ColumnEncoding:
     encoding: str | None = None
 
 
+_PLAIN_COLUMN = ColumnEncoding(UNCOMPRESSED)
+
+
 def suits_dictionary(values: pa.Array, known: ColumnStatistics | None) -> bool:
     """Judge by the first zone if a dictionary pays; never for floats, whose dictionaries Spark filters wrongly.
 
@@ -75,10 +78,10 @@ def suits_dictionary(values: pa.Array, known: ColumnStatistics | None) -> bool:
     """
     if is_.is_floating(values.type) or is_.is_boolean(values.type):
         return False
-    zone = values[:_JUDGED_ROWS]
-    limit = _MAX_DICTIONARY_SHARE * len(zone)
+    limit = _MAX_DICTIONARY_SHARE * min(len(values), _JUDGED_ROWS)
     if limit < 2 and known is not None and len(known) == 1 and not known.min_cut.true_count:
         return bool(known.min.equals(known.max))  # one value, or none: to count them takes ten times as long
+    zone = values[:_JUDGED_ROWS]
     # a few rows show that most columns are not, at a tenth of the cost
     return bool(
         pc.count_distinct(zone[: 1 << 13]).as_py() <= max(limit, 1) and pc.count_distinct(zone).as_py() <= max(limit, 1)
@@ -89,8 +92,12 @@ def suits_statistics(values: pa.Array) -> bool:
     """Judge if Parquet's own statistics are written: they are for Spark's filters, which get floats wrong by them."""
     if is_.is_floating(values.type):
         return False
-    long = is_text_or_binary(values.type) and values.nbytes > _MAX_MEAN_TEXT_BYTES * len(values)
-    return not long
+    return not is_text_or_binary(values.type) or has_few_bytes(values, _MAX_MEAN_TEXT_BYTES * len(values))
+
+
+def has_few_bytes(values: pa.Array, limit: int) -> bool:
+    """Whether values take at most so many bytes; whole buffers, of which they may be a part, are asked sooner."""
+    return bool(values.get_total_buffer_size() <= limit or values.nbytes <= limit)
 
 
 def choose_encoding(
@@ -107,8 +114,8 @@ def choose_encoding(
     >>> choose_encoding(pa.array([f"user {n % 8191}" for n in range(10_000)]), False, "auto", 1)
     ColumnEncoding(codec='zstd', encoding=None)
     """
-    if compression == AUTO_COMPRESSION and values.nbytes <= _MAX_PLAIN_BYTES:
-        return ColumnEncoding(UNCOMPRESSED)
+    if compression == AUTO_COMPRESSION and has_few_bytes(values, _MAX_PLAIN_BYTES):
+        return _PLAIN_COLUMN
     sample = _sample(values)
     if len(sample) < _MIN_SAMPLED_ROWS or sample.null_count == len(sample):
         return ColumnEncoding(ZSTD if compression == AUTO_COMPRESSION else compression)

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
@@ -17,10 +18,10 @@ import xxhash
 from fuse_storage.errors import RESTORE_HINT, SYNC_HINT, Corrupt, NotFound
 from fuse_storage.lazy import cached_property
 from fuse_storage.parquet import page_subset
-from fuse_storage.parquet.column_chunks import ColumnChunk, read_column_chunks, read_row_groups
+from fuse_storage.parquet.column_chunks import ColumnChunk, read_column_chunks, read_row_groups, written_column_chunks
 from fuse_storage.parquet.foreign.file import ForeignFile
 from fuse_storage.parquet.page_subset import ColumnForm, PageSubset
-from fuse_storage.parquet.pages import Pages, page_checksum, sealed_pages
+from fuse_storage.parquet.pages import Int64Array, Pages, page_checksum, sealed_pages
 from fuse_storage.store.cache import Cache, cache_of
 from fuse_storage.store.ranges import ByteRange
 from fuse_storage.store.store import Store
@@ -95,12 +96,6 @@ class Footer:
     """What ``seal_number`` gives of its checksum."""
     foreign: ForeignLayout | None = None
 
-    def zone_sizes(self) -> list[int]:
-        """The bytes of each zone: of all its column chunks, which lie one after the other."""
-        width = len(self.chunks) // self.metadata.num_row_groups
-        sizes = [length for _, length in self.chunks]
-        return [sum(sizes[first : first + width]) for first in range(0, len(sizes), width)]
-
     @staticmethod
     def parse(data: bytes, where: str) -> Footer:
         """The footer of a block from the bytes of its seal and its Parquet footer.
@@ -138,12 +133,6 @@ class Footer:
         """How many rows each zone has."""
         return [self.metadata.row_group(zone).num_rows for zone in range(self.metadata.num_row_groups)]
 
-    @property
-    def sizes_by_column(self) -> list[int]:
-        """Bytes of each column in each zone: of the first column in all zones, then of the second."""
-        count = self.column_count
-        return [length for column in range(count) for _, length in self.chunks[column::count]]
-
 
 def places_and_forms(groups: Sequence[Sequence[ColumnChunk]]) -> tuple[list[ByteRange], list[ColumnForm]]:
     """(offset, length) in bytes of each column chunk, zone by zone; and of each column, how it is stored."""
@@ -172,6 +161,38 @@ def read_footer(store: Store, block: BlockFile, cache: Cache | None = None) -> F
     return (cache_of(store) if cache is None else cache).get_or_load(
         ("footer", store.url, block.key, block.footer_offset, block.seal), load, lambda footer: 10 * footer.length
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SealedFile:
+    """What is to be remembered of a file that was sealed: where its footer is, and the bytes of its columns.
+
+    ``footer_length``: of the seal and of Parquet's footer, in bytes. ``seal``: see ``seal_number``. ``sizes``: bytes
+    of each column in each zone, int64, shape (zones, columns).
+    """
+
+    footer_length: int
+    seal: int
+    sizes: Int64Array
+
+
+def seal_file(
+    stored: pa.Buffer, metadata: pq.FileMetaData, page_rows: int, page_bytes: int
+) -> tuple[bytes, SealedFile]:
+    """A block's file with its seal.
+
+    ``stored``, ``metadata``: the file as Arrow wrote it, and what it says of it, which is not read again.
+    ``page_rows``, ``page_bytes``: at which it ended a page.
+    """
+    view = memoryview(stored).cast("B")
+    parquet_footer = int.from_bytes(view[-8:-4], "little") + 8
+    body, tail = view[:-parquet_footer], bytes(view[-parquet_footer:])
+    chunks = written_column_chunks(metadata)
+    packed = Pages.from_body(body, chunks, page_rows, page_bytes).to_bytes()
+    checksum = footer_checksum(packed + tail)
+    sizes = np.array([chunk.length for chunk in chunks], np.int64).reshape(metadata.num_row_groups, -1)
+    sealed = SealedFile(len(packed) + len(checksum) + len(tail), seal_number(checksum), sizes)
+    return b"".join((body, packed, checksum, tail)), sealed
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import xxhash
 
 from fuse_storage.parquet import thrift
+from fuse_storage.parquet.column_chunks import WrittenChunk
 from fuse_storage.store.ranges import ByteRange
 
 Int64Array = npt.NDArray[np.int64]
@@ -83,20 +84,22 @@ class Pages:
     checksums: Int64Array
 
     @classmethod
-    def from_body(cls, body: memoryview, chunks: Sequence[ByteRange], one_value_per_row: Sequence[bool]) -> Self:
-        """The pages of a file that was just written, found by walking over their headers.
+    def from_body(cls, body: memoryview, chunks: Sequence[WrittenChunk], page_rows: int, page_bytes: int) -> Self:
+        """The pages of a file that was just written.
 
-        ``chunks``: where each column chunk lies. ``one_value_per_row``: of each chunk, whether a page has as many rows
-        as values.
+        Arrow ends a page at so many rows or so many bytes: so of most chunks of few rows it is known that there is one.
+        Others are found by walking over their headers.
         """
         walked = [
-            list(_walk_pages(body, chunk, one_a_row))
-            for chunk, one_a_row in zip(chunks, one_value_per_row, strict=True)
+            _one_page(chunk)
+            if chunk.value_count <= page_rows and chunk.plain_bytes < page_bytes
+            else list(_walk_pages(body, chunk))
+            for chunk in chunks
         ]
         lengths = np.array([length for pages in walked for length, _ in pages], np.int64)
         rows = np.array([rows for pages in walked for _, rows in pages], np.int64)
         counts = np.array([len(pages) for pages in walked], np.int64)
-        first, offsets = _locate_pages(counts, lengths, chunks)
+        first, offsets = _locate_pages(counts, lengths, [chunk.start for chunk in chunks])
         starts = enumerate(zip(offsets.tolist(), lengths.tolist(), strict=True))
         sums = [page_checksum(body[start : start + size], number) for number, (start, size) in starts]
         return cls(first, offsets, lengths, rows, np.array(sums, np.int64))
@@ -119,7 +122,7 @@ class Pages:
         if len(numbers) != len(chunks) + 3 * int(counts.sum()):
             raise ValueError("the seal has other pages than it says")
         lengths, rows, sums = parts.reshape(3, int(counts.sum()))
-        first, offsets = _locate_pages(counts, lengths, chunks)
+        first, offsets = _locate_pages(counts, lengths, [offset for offset, _ in chunks])
         return cls(first, offsets, lengths, rows, sums)
 
     def fill_chunks(self, chunks: Sequence[ByteRange], end: int) -> bool:
@@ -184,25 +187,32 @@ def sealed_pages(packed: _BytesLike, chunk_count: int) -> tuple[list[int], list[
     return lengths.tolist(), checksums.tolist()
 
 
-def _walk_pages(body: memoryview, chunk: ByteRange, one_a_row: bool) -> Iterator[tuple[int, int]]:
+def _one_page(chunk: WrittenChunk) -> list[tuple[int, int]]:
+    """What ``_walk_pages`` gives of a chunk with one page of data."""
+    data = (chunk.length - chunk.dictionary, chunk.value_count if chunk.is_flat else 0)
+    return [(chunk.dictionary, 0), data] if chunk.dictionary else [data]
+
+
+def _walk_pages(body: memoryview, chunk: WrittenChunk) -> Iterator[tuple[int, int]]:
     """Length, header included, and row count of each page of a chunk; 0 rows where they cannot be told."""
-    position, end = chunk[0], sum(chunk)
+    position, end = chunk.start, chunk.start + chunk.length
     while position < end:
         header, start = thrift.read_selected(body, position, _HEADER_FIELDS)
         row_count = (
             header[_DATA_HEADER_FIELD][_VALUE_COUNT_FIELD]
-            if one_a_row and header[_PAGE_TYPE_FIELD] == _DATA_PAGE_TYPE
+            if chunk.is_flat and header[_PAGE_TYPE_FIELD] == _DATA_PAGE_TYPE
             else 0
         )
         yield start + header[_COMPRESSED_SIZE_FIELD] - position, row_count
         position = start + header[_COMPRESSED_SIZE_FIELD]
 
 
-def _locate_pages(
-    counts: Int64Array, lengths: Int64Array, chunks: Sequence[ByteRange]
-) -> tuple[Int64Array, Int64Array]:
-    """The number of each chunk's first page (and at last of all pages), and the offset of each page in the file."""
+def _locate_pages(counts: Int64Array, lengths: Int64Array, starts: Sequence[int]) -> tuple[Int64Array, Int64Array]:
+    """The number of each chunk's first page (and at last of all pages), and the offset of each page in the file.
+
+    ``starts``: where each chunk begins.
+    """
     chunk_starts = np.append(0, np.cumsum(counts))
     ends = np.append(0, np.cumsum(lengths))  # offsets, if all chunks lay behind each other from 0
-    shifts = np.array([offset for offset, _ in chunks], np.int64) - ends[chunk_starts[:-1]]
+    shifts = np.array(starts, np.int64) - ends[chunk_starts[:-1]]
     return chunk_starts, ends[:-1] + np.repeat(shifts, counts)

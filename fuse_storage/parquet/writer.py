@@ -7,7 +7,7 @@ A file has one row group for each zone, physical column names, and, between its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -21,8 +21,6 @@ import xxhash
 
 from fuse_storage import statistics
 from fuse_storage.errors import SchemaError
-from fuse_storage.parquet import page_subset
-from fuse_storage.parquet.column_chunks import written_column_chunks
 from fuse_storage.parquet.column_encoding import (
     ARROW_CODECS,
     AUTO_COMPRESSION,
@@ -33,14 +31,13 @@ from fuse_storage.parquet.column_encoding import (
     suits_dictionary,
     suits_statistics,
 )
-from fuse_storage.parquet.footer import BlockFile, Footer, footer_checksum, places_and_forms, seal_number
-from fuse_storage.parquet.pages import Pages
+from fuse_storage.parquet.footer import BlockFile, seal_file
 from fuse_storage.parquet.reader import read_block
 from fuse_storage.schema import types
 from fuse_storage.schema.conform import conform_rows, fill_under_nulls, rename_table_fields
-from fuse_storage.schema.nested_arrays import child_arrays
+from fuse_storage.schema.nested_arrays import child_arrays, values_within
 from fuse_storage.schema.schema import Field, Schema
-from fuse_storage.statistics import ColumnStatistics
+from fuse_storage.statistics import ColumnStatistics, chunked_to_array
 from fuse_storage.statistics.wide import compute_each
 
 __all__ = ["DEFAULT_ZONE_ROWS", "BlockFile", "BlockLayout", "read_block", "write_block"]
@@ -50,6 +47,9 @@ DEFAULT_ZONE_ROWS = 65_536
 
 DEFAULT_PAGE_ROWS = 8_192
 """Rows of a page. Against Arrow's 20,000, one row costs less than half, and the file has 1 % more bytes."""
+
+_PAGE_BYTES = 1 << 20
+"""Bytes of a page, before it is compressed, at which it ends however few its rows are."""
 
 _ROWS_PER_PAGE_CHECK = 1_024
 """After so many rows the writer looks whether the page is full, by rows or by bytes."""
@@ -112,20 +112,19 @@ def write_block(
         raise SchemaError("a block holds at least one row")
     table = conform_rows(rows, schema).combine_chunks()
     zones = np.append(np.arange(0, table.num_rows, options.zone_rows), table.num_rows)
-    known = _leaf_statistics(table, schema, zones)
-    columns = list(_parquet_columns(table, schema, options, known))
-    data, footer = _seal_file(_encode_parquet(table, schema, zones, columns, options))
-    statistics_by_id = _zone_and_block_statistics(
-        table, known, zones, {column.id: column for column in columns}, footer
-    )
+    values = _column_arrays(table)
+    known = _leaf_statistics(values, schema, zones)
+    columns = list(_parquet_columns(values, schema, options, known))
+    data, sealed = seal_file(*_encode_parquet(table, schema, zones, columns, options), options.page_rows, _PAGE_BYTES)
+    statistics_by_id = _zone_and_block_statistics(known, zones, columns, sealed.sizes)
     layout = BlockLayout(
         tuple(np.diff(zones).tolist()),
-        tuple(footer.zone_sizes()),
+        tuple(sealed.sizes.sum(axis=1).tolist()),
         len(data),
         xxhash.xxh3_128_hexdigest(data),
-        len(data) - footer.length,
-        footer.length,
-        footer.seal,
+        len(data) - sealed.footer_length,
+        sealed.footer_length,
+        sealed.seal,
         {column_id: per_zone for column_id, (per_zone, _) in statistics_by_id.items()},
         {column_id: whole for column_id, (_, whole) in statistics_by_id.items()},
     )
@@ -147,19 +146,26 @@ _LeafStatistics = Mapping[int, tuple[pa.Array, ColumnStatistics]]
 """By column id, the values and what is known of each zone of them."""
 
 
-def _leaf_statistics(table: pa.Table, schema: Schema, zones: npt.NDArray[np.int64]) -> _LeafStatistics:
+def _column_arrays(table: pa.Table) -> list[pa.Array]:
+    """The values of each column: of a batch, as a column by itself takes twice as long."""
+    batches = table.to_batches()
+    return list(batches[0].columns) if len(batches) == 1 else [chunked_to_array(column) for column in table.columns]
+
+
+def _leaf_statistics(arrays: Sequence[pa.Array], schema: Schema, zones: npt.NDArray[np.int64]) -> _LeafStatistics:
+    tops = dict(zip(schema.names, arrays, strict=True))
     leaves = list(schema.leaves())
-    values = [statistics.column_values(table, path) for path, _ in leaves]
+    values = [values_within(tops[path[0]], path[1:]) for path, _ in leaves]
     found = zip(leaves, values, compute_each(values, zones), strict=True)
     return {field.id: (each, known) for (_, field), each, known in found}
 
 
 def _parquet_columns(
-    table: pa.Table, schema: Schema, options: BlockOptions, known: _LeafStatistics
+    arrays: Sequence[pa.Array], schema: Schema, options: BlockOptions, known: _LeafStatistics
 ) -> Iterator[_ParquetColumn]:
-    for field, column in zip(schema.fields, table.columns, strict=True):
-        values = column.chunk(0) if column.num_chunks else pa.array([], field.type)
-        for path, leaf, leaf_values in _leaf_values(field, values, ""):
+    for field, values in zip(schema.fields, arrays, strict=True):
+        plain = ((field.physical_name, field, values),)
+        for path, leaf, leaf_values in plain if field.is_leaf else _leaf_values(field, values, ""):
             whole = known.get(leaf.id) if field.is_leaf else None
             uses_dictionary = suits_dictionary(leaf_values, None if whole is None else whole[1])
             encoding = choose_encoding(
@@ -185,7 +191,8 @@ def _encode_parquet(
     zones: npt.NDArray[np.int64],
     columns: list[_ParquetColumn],
     options: BlockOptions,
-) -> pa.Buffer:
+) -> tuple[pa.Buffer, pq.FileMetaData]:
+    """The file without a seal, and what Arrow says of it."""
     sink = pa.BufferOutputStream()
     file_schema = _file_schema(table, schema)
     stored = _fill_required_fields(rename_table_fields(table, file_schema), schema)
@@ -196,6 +203,7 @@ def _encode_parquet(
         version="2.6",
         data_page_version="1.0",  # what every reader of Spark 4 reads fastest
         max_rows_per_page=options.page_rows,
+        data_page_size=_PAGE_BYTES,
         write_batch_size=min(options.page_rows, _ROWS_PER_PAGE_CHECK),
         compression=_arrow_codecs(encodings),
         compression_level={
@@ -203,7 +211,7 @@ def _encode_parquet(
         },
         use_dictionary=[column.path for column in columns if column.uses_dictionary] or False,
         column_encoding={path: chosen.encoding for path, chosen in encodings.items() if chosen.encoding} or None,
-        write_statistics=[column.path for column in columns if column.writes_statistics] or False,
+        write_statistics=_all_or_some(columns, [column.path for column in columns if column.writes_statistics]),
         write_page_checksum=True,
         store_schema=False,  # our own schema is in the snapshot
         store_decimal_as_integer=True,  # as Spark does
@@ -212,7 +220,12 @@ def _encode_parquet(
         writer.add_key_value_metadata(_SPARK_CALENDAR_METADATA)
         for start, end in pairwise(zones.tolist()):
             writer.write_table(stored.slice(start, end - start), row_group_size=end - start)
-    return sink.getvalue()
+    return sink.getvalue(), writer.writer.metadata
+
+
+def _all_or_some(columns: Sequence[_ParquetColumn], paths: list[str]) -> bool | list[str]:
+    """The paths of some columns as Arrow takes them: where they are all, in less time."""
+    return len(paths) == len(columns) or paths or False
 
 
 def _arrow_codecs(encodings: Mapping[str, ColumnEncoding]) -> str | dict[str, str]:
@@ -226,7 +239,7 @@ def _arrow_codecs(encodings: Mapping[str, ColumnEncoding]) -> str | dict[str, st
 def _fill_required_fields(table: pa.Table, schema: Schema) -> pa.Table:
     """The rows as Arrow's writer takes them: with no NULL in a field that is NOT NULL, whatever is around it."""
     for number, field in enumerate(schema.fields):
-        if any(not part.nullable for child in field.children for part in child.walk()):
+        if field.children and any(not part.nullable for child in field.children for part in child.walk()):
             column = table.column(number)
             chunks = [fill_under_nulls(chunk, field.nullable) for chunk in column.chunks]
             table = table.set_column(number, table.field(number), pa.chunked_array(chunks, column.type))
@@ -238,6 +251,9 @@ def _file_schema(table: pa.Table, schema: Schema) -> pa.Schema:
 
     So it is decoded in half the time, and Spark passes over such a block where it looks for NULLs.
     """
+    columns = zip(schema.fields, table.itercolumns(), strict=True)
+    if not any(column.null_count for field, column in columns if field.is_leaf):
+        return schema.required_parquet_schema
     fields = [
         field.with_nullable(False) if not is_.is_nested(field.type) and not column.null_count else field
         for field, column in zip(schema.parquet_schema, table.columns, strict=True)
@@ -245,42 +261,28 @@ def _file_schema(table: pa.Table, schema: Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _seal_file(stored: pa.Buffer) -> tuple[bytes, Footer]:
-    """The file with its seal, and its footer."""
-    metadata = pq.read_metadata(pa.BufferReader(stored))
-    view = memoryview(stored).cast("B")
-    parquet_footer = int.from_bytes(view[-8:-4], "little") + 8
-    body, tail = view[:-parquet_footer], bytes(view[-parquet_footer:])
-    chunks, forms = places_and_forms(written_column_chunks(metadata))
-    flat = [metadata.schema.column(number).max_repetition_level == 0 for number in range(metadata.num_columns)]
-    pages = Pages.from_body(body, chunks, flat * metadata.num_row_groups)
-    packed = pages.to_bytes()
-    checksum = footer_checksum(packed + tail)
-    seal = packed + checksum
-    schema = page_subset.footer_schema_bytes(memoryview(tail))
-    footer = Footer(metadata, chunks, pages, schema, forms, len(seal) + len(tail), seal_number(checksum))
-    return b"".join((body, seal, tail)), footer
-
-
 def _zone_and_block_statistics(
-    table: pa.Table,
     leaves: _LeafStatistics,
     zones: npt.NDArray[np.int64],
-    columns: Mapping[int, _ParquetColumn],
-    footer: Footer,
+    columns: Sequence[_ParquetColumn],
+    sizes_by_zone: npt.NDArray[np.int64],
 ) -> dict[int, tuple[ColumnStatistics, ColumnStatistics]]:
-    """Statistics by column id: of the zones, and of the block as a whole."""
-    starts = {path: number * (len(zones) - 1) for number, path in enumerate(footer.paths)}
-    sizes = pa.array(footer.sizes_by_column, pa.int64())
+    """Statistics by column id: of the zones, and of the block as a whole.
+
+    ``sizes_by_zone``: int64, shape (zones, columns).
+    """
+    numbers = {column.id: number for number, column in enumerate(columns)}
+    sizes = pa.array(sizes_by_zone.ravel(order="F"), pa.int64())
     statistics_by_id, whole_block, zone_rows = {}, np.array([0, len(zones) - 1]), np.diff(zones)
     for column_id, (values, found) in leaves.items():
-        size = sizes.slice(starts[columns[column_id].path], len(zone_rows))
+        number = numbers[column_id]
+        size = sizes.slice(number * len(zone_rows), len(zone_rows))
         bounds, counts = (found.min, found.max, found.min_cut, found.max_cut), (found.null_count, found.nan_count)
         per_zone = ColumnStatistics(
             *bounds, *counts, found.distinct_count, size
         )  # ``replace`` takes four times as long
         whole = per_zone if len(zone_rows) == 1 else statistics.roll_up_statistics(per_zone, whole_block, zone_rows)
-        if columns[column_id].uses_dictionary:  # few values: then an exact count is cheap
+        if columns[number].uses_dictionary:  # few values: then an exact count is cheap
             whole = replace(
                 whole, distinct_count=pa.array([pc.count_distinct(values, mode="only_valid").as_py()], pa.int64())
             )

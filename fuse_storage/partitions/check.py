@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from fuse_storage.errors import StorageError, TableUrl
 from fuse_storage.metadata import metadata_table
-from fuse_storage.metadata.segment import StagedSegment, decode_list_row
+from fuse_storage.metadata.segment import StagedSegment
 from fuse_storage.metadata.segment_list import segment_files
 from fuse_storage.partitions.spec import PartitionSpec
 from fuse_storage.schema.schema import Field
@@ -53,7 +53,7 @@ def check_staged_partitions(store: Store, segment_rows: Sequence[pa.Table], spec
 
 def staged_partitions(store: Store, staged: Sequence[StagedSegment], spec: PartitionSpec) -> list[list[pa.Scalar]]:
     """The partitions of rows that are staged, each as its values. Raises as ``check_staged_partitions``."""
-    found = check_staged_partitions(store, [decode_list_row(segment.row) for segment in staged], spec)
+    found = check_staged_partitions(store, [segment.row for segment in staged], spec)
     return [spec.decode(text) for text in sorted(found)]
 
 

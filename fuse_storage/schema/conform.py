@@ -27,7 +27,7 @@ from fuse_storage.schema.variant import check_variant_type, is_variant, to_varia
 def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
     """Put rows into the logical schema, its order and its types. Raises SchemaError naming the column."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    if table.schema.equals(schema.arrow) and all(part.nullable for field in schema.fields for part in field.walk()):
+    if schema.allows_null and table.schema.equals(schema.arrow):
         return pa.Table.from_arrays(table.columns, schema=schema.arrow)  # no value is to be checked
     names = table.schema.names  # made anew each time that it is asked for
     given = dict(zip(names, table.columns, strict=True))

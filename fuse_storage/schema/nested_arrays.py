@@ -32,6 +32,13 @@ def _elements(lists: pa.Array) -> pa.Array:
     return pa.nulls(0, lists.type.value_type) if lists.null_count == len(lists) else lists.flatten()
 
 
+def values_within(values: pa.Array, path: Sequence[str]) -> pa.Array:
+    """The values at a path of fields below these; null where a struct above is."""
+    for name in path:
+        values = pc.struct_field(values, name)
+    return values
+
+
 def of_child_arrays(
     values: pa.Array, parts: Sequence[pa.Array], data_type: pa.DataType, nullable: bool = True
 ) -> pa.Array:
@@ -88,6 +95,8 @@ def file_type(column: _Column) -> pa.DataType:
 
 def holds_variant(data_type: pa.DataType) -> bool:
     """Whether a type is VARIANT, or has one in it at any depth."""
+    if not data_type.num_fields:  # as most columns: to ask what lists they are takes ten times as long
+        return is_variant(data_type)
     return is_variant(data_type) or any(holds_variant(part.type) for part in child_fields(data_type))
 
 

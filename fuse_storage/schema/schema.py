@@ -7,7 +7,6 @@ Knows nothing of files or snapshots.
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import pyarrow.types as is_
 from fuse_storage.errors import SchemaError
 from fuse_storage.lazy import cached_property
 from fuse_storage.schema import types
+from fuse_storage.schema.lookup import lookup_problem, no_fields_problem
 from fuse_storage.schema.nested import child_fields, nested_type, nested_type_like
 from fuse_storage.schema.nested_arrays import empty_table
 from fuse_storage.schema.variant import is_variant
@@ -160,6 +160,17 @@ class Schema:
         """The Arrow form, as Parquet files hold it."""
         return pa.schema([field.parquet_field for field in self.fields])
 
+    @cached_property
+    def required_parquet_schema(self) -> pa.Schema:
+        """The Arrow form as files hold it in which no plain column has a NULL."""
+        fields = self.parquet_schema
+        return pa.schema([field if is_.is_nested(field.type) else field.with_nullable(False) for field in fields])
+
+    @cached_property
+    def allows_null(self) -> bool:
+        """Whether NULL may be everywhere, at any depth."""
+        return all(part.nullable for field in self.fields for part in field.walk())
+
     def empty_table(self) -> pa.Table:
         """A table of these columns without a row."""
         return empty_table(self.arrow)
@@ -181,8 +192,9 @@ class Schema:
             matching = _matching(fields, name, case_sensitive)
             if len(matching) != 1:
                 if field is not None and not fields:
-                    raise SchemaError(_no_fields_problem(path, path[:depth], field.type))
-                raise SchemaError(_lookup_problem(".".join(path), name, path[:depth], fields, len(matching)))
+                    raise SchemaError(no_fields_problem(path, path[:depth], field.type))
+                names = [each.name for each in fields]
+                raise SchemaError(lookup_problem(".".join(path), name, path[:depth], names, len(matching)))
             field = matching[0]
             can_enter = is_.is_struct(field.type) or (into_collections and not is_variant(field.type))
             fields = field.children if can_enter else ()
@@ -208,9 +220,13 @@ class Schema:
         """The fields that have statistics, with their paths: plain ones, at the top or within structs."""
         return iter(self._own_leaves)
 
+    @cached_property
+    def _described_fields(self) -> Sequence[Mapping[str, Any]]:
+        return [field.to_json() for field in self.fields]
+
     def to_json(self) -> dict[str, Any]:
         """The schema as JSON, as snapshots hold it."""
-        return {"id": self.id, "fields": [field.to_json() for field in self.fields]}
+        return {"id": self.id, "fields": self._described_fields}
 
     @staticmethod
     def from_json(described: Mapping[str, Any]) -> Schema:
@@ -272,21 +288,6 @@ def _leaves(field: Field, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
 def _matching(fields: Sequence[Field], name: str, case_sensitive: bool) -> list[Field]:
     exact = [field for field in fields if field.name == name]
     return exact if case_sensitive else [field for field in fields if field.name.lower() == name.lower()]
-
-
-def _lookup_problem(path: str, name: str, above: Sequence[str], fields: Sequence[Field], count: int) -> str:
-    names = [field.name for field in fields]
-    where = f"struct {'.'.join(above)!r}" if above else "the table"
-    if count:
-        return f"{path!r} is ambiguous: {where} has {[n for n in names if n.lower() == name.lower()]}"
-    near = difflib.get_close_matches(name, names, 3) or names[:10]
-    return f"no column {path!r}: {where} has " + (f"no {name!r}; did you mean {near}?" if near else "no fields")
-
-
-def _no_fields_problem(path: Sequence[str], above: Sequence[str], data_type: pa.DataType) -> str:
-    parts = {is_.is_list: ": elements are asked for as [0]", is_.is_map: f": values are asked for as [{path[-1]!r}]"}
-    how = next((said for test, said in parts.items() if test(data_type)), "")
-    return f"no column {'.'.join(path)!r}: {'.'.join(above)!r} is {data_type}, which has no fields{how}"
 
 
 def _raise_if_duplicates(names: Iterable[str], where: str) -> None:

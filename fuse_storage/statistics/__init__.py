@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from fuse_storage.bounds import count_nan, extremes, is_text_or_binary, truncate_bounds
+from fuse_storage.schema.nested_arrays import values_within
 
 _Offsets = npt.NDArray[np.int64]
 _Counts = npt.NDArray[np.int64]
@@ -198,10 +199,7 @@ def _group_counts(flags: pa.BooleanArray, offsets: _Offsets) -> _Offsets:
 
 def column_values(table: pa.Table, path: Sequence[str]) -> pa.Array:
     """The values at a path of fields, one for each row; null where a struct above is."""
-    values = chunked_to_array(table.column(path[0]))
-    for name in path[1:]:
-        values = pc.struct_field(values, name)
-    return values
+    return values_within(chunked_to_array(table.column(path[0])), path[1:])
 
 
 def statistics_column_names(column_id: int, data_type: pa.DataType) -> list[str]:
@@ -219,22 +217,26 @@ def encode_statistics(column_id: int, statistics: ColumnStatistics, sparse: bool
 
     ``sparse``: so is what a table says that leaves it out, such as counts that are all unknown.
     """
-    parts = ((part, getattr(statistics, part)) for part in _stored_parts(statistics.type))
-    return {f"c.{column_id}.{part}": values for part, values in parts if not (sparse and _is_default(part, values))}
+    units = len(statistics)
+    parts = [(part, getattr(statistics, part)) for part in _stored_parts(statistics.type)]
+    kept = [each for each in parts if not (sparse and _is_default(*each, units))]
+    return {f"c.{column_id}.{part}": values for part, values in kept}
 
 
-def _is_default(part: str, values: pa.Array) -> bool:
+def _is_default(part: str, values: pa.Array, units: int) -> bool:
     """Whether all values are those of ``_part_not_kept``; of NaN never, which a reader might take for unknown."""
     if part in ("min_cut", "max_cut"):
         return not values.null_count and not values.true_count
-    return part in ("max", "null_count", "distinct_count", "size") and values.null_count == len(values)
+    return part in ("max", "null_count", "distinct_count", "size") and bool(values.null_count == units)
 
 
 def sparse_statistics(table: pa.Table) -> pa.Table:
     """Leave out the columns of statistics that ``encode_statistics`` leaves out where they are sparse."""
     columns = zip(table.schema.names, table.columns, strict=True)
     parts = ((name, column, name.rpartition(".")[2] if name.startswith("c.") else "") for name, column in columns)
-    return pa.table({name: column for name, column, part in parts if not _is_default(part, chunked_to_array(column))})
+    return pa.table(
+        {name: column for name, column, part in parts if not _is_default(part, chunked_to_array(column), len(table))}
+    )
 
 
 def fill_statistics(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:

@@ -52,7 +52,7 @@ WRITER_FEATURES: frozenset[str] = frozenset([PARTITIONS_FEATURE, PRIMARY_KEY_FEA
 
 def schema_features(schemas: Mapping[int, Schema]) -> set[str]:
     """The reader features that the columns of a snapshot ask for, now and by its older schemas."""
-    tops = [field.type for schema in schemas.values() for field in schema.fields]
+    tops = [field.type for schema in schemas.values() for field in schema.fields if field.children]
     found = {VARIANT_FEATURE} if any(map(is_variant, tops)) else set()
     is_nested = any(holds_variant(kind) for kind in tops if not is_variant(kind))
     return found | ({NESTED_VARIANT_FEATURE} if is_nested else set())

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from fuse_storage import Cache, Corrupt, Field, NotFound, Schema, SchemaError, Store, meter_requests, open_store
 from fuse_storage.parquet.column_chunks import read_column_chunks, written_column_chunks
 from fuse_storage.parquet.column_encoding import COMPRESSIONS
+from fuse_storage.parquet.pages import Pages
 from fuse_storage.parquet.writer import BlockFile, BlockLayout, BlockOptions, read_block, write_block
 from fuse_storage.schema.schema import assign_field_ids
 
@@ -96,9 +97,45 @@ def test_arrow_says_of_a_block_that_it_wrote_what_its_footer_says(compression: s
 
     read = read_column_chunks(tail, metadata.num_row_groups, metadata.num_columns)
 
+    flat = [metadata.schema.column(number).max_repetition_level == 0 for number in range(metadata.num_columns)]
+    described = [
+        (chunk.start, chunk.byte_count, chunk.data_offset - chunk.start, chunk.value_count, is_flat)
+        for group in read
+        for chunk, is_flat in zip(group, flat, strict=True)
+    ]
     assert len(read) == 3
-    assert written_column_chunks(metadata) == read
+    assert [(*chunk[:4], chunk.is_flat) for chunk in written_column_chunks(metadata)] == described
     assert {chunk.dictionary_offset is None for group in read for chunk in group} == {True, False}
+
+
+LONG_TEXTS = pa.table({"text": [f"{number:04d}" * 500 for number in range(2_000)], "n": range(2_000)})
+"""Of 4 MB: a page of them ends by its bytes."""
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "pages"),
+    [
+        (pa.concat_tables([EVERYTHING] * 40), BlockOptions(), 1),
+        (pa.concat_tables([EVERYTHING] * 40), BlockOptions(zone_rows=50, page_rows=20), 3),
+        (pa.table({"x": pa.array([None] * 3_000, pa.int64()), "y": ["y"] * 3_000}), BlockOptions(page_rows=1_024), 3),
+        (LONG_TEXTS, BlockOptions(compression="zstd"), 2),
+        (LONG_TEXTS, BlockOptions(compression="uncompressed", encoding="plain"), 2),
+    ],
+    ids=["one page each", "several pages by rows", "rows of one value", "by bytes, compressed", "by bytes"],
+)
+def test_pages_that_are_known_unread_are_those_that_their_headers_tell(
+    rows: pa.Table, options: BlockOptions, pages: int
+) -> None:
+    data, layout = write_block(rows, Schema.create(rows.schema), options)
+    body = memoryview(data)[: layout.footer_offset]
+    chunks = written_column_chunks(pq.read_metadata(pa.BufferReader(data)))
+
+    known, walked = (Pages.from_body(body, chunks, *limits) for limits in ((options.page_rows, 1 << 20), (0, 0)))
+
+    sealed = data[layout.footer_offset :][: len(walked.to_bytes())]
+    assert known.to_bytes() == walked.to_bytes() == sealed
+    data_pages = np.diff(walked.chunk_starts) - [chunk.dictionary > 0 for chunk in chunks]
+    assert data_pages.max() == pages
 
 
 def test_columns_come_in_the_order_asked_for(store: Store) -> None:
