@@ -9,7 +9,7 @@ Knows no store and no schema.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -22,6 +22,8 @@ from fuse_storage.store.ranges import ByteRange
 
 Int64Array = npt.NDArray[np.int64]
 RowMask = npt.NDArray[np.bool_]
+RowRuns = tuple[tuple[int, int], ...]
+"""Rows from the first number to before the second, run after run, none next to another."""
 _BytesLike = bytes | memoryview
 
 _DATA_PAGE_TYPE, _DICTIONARY_PAGE_TYPE, _DATA_PAGE_V2_TYPE = 0, 2, 3
@@ -46,6 +48,15 @@ def page_checksum(page: _BytesLike, number: int) -> int:
     return xxhash.xxh3_64_intdigest(page, number) & 0xFFFFFFFF  # five times as fast as xxh32
 
 
+def mask_of_runs(covered: Sequence[RowRuns], row_counts: Sequence[int]) -> RowMask:
+    """The mask of rows, bool, zone after zone, that has these runs. ``row_counts``: the rows of each zone."""
+    masks = [np.zeros(count, np.bool_) for count in row_counts]
+    for mask, runs in zip(masks, covered, strict=True):
+        for start, end in runs:
+            mask[start:end] = True
+    return np.concatenate(masks)
+
+
 def is_page_of(page: memoryview, row_count: int) -> bool:
     """Whether these bytes are just one page of a flat column with so many rows, or a dictionary if that is 0."""
     try:
@@ -65,6 +76,44 @@ def needs_dictionary(page: memoryview) -> bool:
     """Whether a data page refers to its chunk's dictionary: writers give up theirs where it grows too long."""
     header, _ = thrift.read_selected(page, 0, _ENCODINGS)
     return any(encoding in _DICTIONARY_ENCODINGS for values in header.values() for encoding in values.values())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WantedRows:
+    """Rows that are wanted of one zone, ``mask``: bool, shape (rows of the zone,).
+
+    Most columns have pages of the same rows: which of them are needed is found once for all of these.
+    """
+
+    mask: RowMask
+    _known: dict[bytes, tuple[Int64Array, RowRuns]] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> RowRuns:
+        """All rows of the zone."""
+        return ((0, len(self.mask)),)
+
+    def covering(self, row_counts: Int64Array) -> tuple[Int64Array, RowRuns]:
+        """Which of the pages of a chunk are needed, int64, and which rows they hold.
+
+        ``row_counts``: int64, of each page; 0 of a dictionary, which is needed for any.
+        """
+        key = row_counts.tobytes()
+        if key not in self._known:
+            self._known[key] = self._find_covering(row_counts)
+        return self._known[key]
+
+    def _find_covering(self, row_counts: Int64Array) -> tuple[Int64Array, RowRuns]:
+        ends, has_rows, chosen = np.cumsum(row_counts), row_counts > 0, np.ones(len(row_counts), np.bool_)
+        if len(ends) and ends[-1] == len(self.mask):
+            starts, ends = (ends - row_counts)[has_rows], ends[has_rows]
+            chosen[has_rows] = needed = np.logical_or.reduceat(self.mask, starts)
+            if not needed.all():
+                starts, ends = starts[needed], ends[needed]
+                begins, stops = np.append(True, starts[1:] != ends[:-1]), np.append(ends[:-1] != starts[1:], True)
+                runs = zip(starts[begins[: len(starts)]].tolist(), ends[stops[: len(ends)]].tolist(), strict=True)
+                return np.flatnonzero(chosen), tuple(runs)
+        return np.arange(len(row_counts)), self.whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,38 +184,15 @@ class Pages:
         """The numbers of a chunk's pages among all pages of the file: int64, shape (n,), ascending."""
         return np.arange(self.chunk_starts[chunk], self.chunk_starts[chunk + 1])
 
-    def pages_covering(self, chunk: int, row_mask: RowMask) -> tuple[Int64Array, RowMask]:
-        """The pages of a chunk that are needed for some of its rows, and which rows these pages hold.
+    def pages_covering(self, chunk: int, wanted: WantedRows) -> tuple[Int64Array, RowRuns]:
+        """The pages of a chunk that are needed for some rows of its zone, and which rows these pages hold.
 
-        ``row_mask``: bool, shape (rows of the zone,), True where the row is wanted. Returns the numbers of
-        the pages (int64, the dictionary's among them) and a bool mask of the rows in them, shaped as ``row_mask``.
-        A chunk whose pages cannot be told apart, because their rows are not known, is needed whole.
+        Returns the numbers of the pages, int64, the dictionary's among them. A chunk whose pages cannot be told apart,
+        because their rows are not known, is needed whole.
         """
-        pages = self.chunk_pages(chunk)
-        needed = self._needed_pages(chunk, row_mask)
-        if needed is None or needed.all():
-            return pages, np.ones(len(row_mask), np.bool_)
-        sizes = self.row_counts[pages]
-        has_rows = sizes > 0
-        chosen = ~has_rows  # the dictionary is needed for any page
-        chosen[has_rows] = needed
-        return pages[chosen], np.repeat(needed, sizes[has_rows])
-
-    def are_all_needed(self, chunk: int, row_mask: RowMask) -> bool:
-        """Whether ``pages_covering`` gives all pages of a chunk. ``row_mask``: bool, shape (rows of the zone,)."""
-        needed = self._needed_pages(chunk, row_mask)
-        return needed is None or bool(needed.all())
-
-    def _needed_pages(self, chunk: int, row_mask: RowMask) -> npt.NDArray[np.bool_] | None:
-        """Mark the pages of a chunk of which any row is wanted; None where pages cannot be told apart.
-
-        ``row_mask``: bool, shape (rows of the zone,). Returns bool, shape (pages with rows,).
-        """
-        sizes = self.row_counts[self.chunk_starts[chunk] : self.chunk_starts[chunk + 1]]
-        ends = np.cumsum(sizes)
-        if not len(ends) or ends[-1] != len(row_mask):
-            return None
-        return np.logical_or.reduceat(row_mask, (ends - sizes)[sizes > 0])
+        first = int(self.chunk_starts[chunk])
+        chosen, covered = wanted.covering(self.row_counts[first : int(self.chunk_starts[chunk + 1])])
+        return first + chosen, covered
 
     def byte_ranges(self, pages: Int64Array) -> list[ByteRange]:
         """(offset, length) in the file of each of these pages. ``pages``: int64 numbers of pages, shape (n,)."""

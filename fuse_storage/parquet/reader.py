@@ -6,14 +6,16 @@ type are widened. Knows no segments and no tables.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fuse_storage.bitmaps import pack_mask
 from fuse_storage.errors import RESTORE_HINT, Corrupt, InvalidArgument, StorageError
 from fuse_storage.parquet import page_subset, projection
 from fuse_storage.parquet.footer import (
@@ -29,7 +31,7 @@ from fuse_storage.parquet.foreign.footer import name_in_file, name_in_footer, re
 from fuse_storage.parquet.foreign.row_groups import rows_in_groups
 from fuse_storage.parquet.foreign.values import convert_values, raise_if_old_calendar
 from fuse_storage.parquet.page_subset import PageSubset
-from fuse_storage.parquet.pages import Int64Array, RowMask, is_page_of, needs_dictionary
+from fuse_storage.parquet.pages import RowMask, RowRuns, WantedRows, is_page_of, mask_of_runs, needs_dictionary
 from fuse_storage.parquet.sparse_file import SparseFile
 from fuse_storage.schema.nested_arrays import file_type
 from fuse_storage.schema.schema import Schema
@@ -197,44 +199,45 @@ class _ZoneReader:
 
     def read_rows(self, fields: Sequence[Sequence[int]], row_mask: RowMask) -> dict[str, pa.ChunkedArray]:
         """The rows of these zones that the mask has; fields whose pages hold the same rows are decoded together."""
+        wanted = [WantedRows(rows) for rows in np.split(row_mask, np.cumsum(self.row_counts)[:-1])]
         columns: dict[str, pa.ChunkedArray] = {}
-        groups: dict[bytes, tuple[RowMask | None, list[Sequence[int]]]] = {}
+        groups: dict[tuple[RowRuns, ...] | None, list[Sequence[int]]] = {}
         for field in fields:
-            covered = self._decoded_rows(field, row_mask)
-            groups.setdefault(b"" if covered is None else covered.tobytes(), (covered, []))[1].append(field)
-        for covered, members in groups.values():
+            groups.setdefault(self._decoded_rows(field, wanted), []).append(field)
+        for covered, members in groups.items():
             if covered is None:
                 columns |= projection.keep_rows(self.read_all_rows(members), row_mask)
-            else:
-                columns |= projection.keep_rows(self._read_pages(members, covered), row_mask[covered])
+                continue
+            kept = [rows.mask[start:end] for rows, runs in zip(wanted, covered, strict=True) for start, end in runs]
+            columns |= projection.keep_rows(self._read_pages(members, wanted, covered), np.concatenate(kept))
         return columns
 
-    def _decoded_rows(self, field: Sequence[int], row_mask: RowMask) -> RowMask | None:
-        """The rows that are decoded for those of the mask, which are all of the pages that these are in; None: all."""
-        pages, parts = self.footer.pages, list(self._split(row_mask))
-        if all(pages.are_all_needed(self._chunk(zone, column), rows) for column in field for zone, rows in parts):
-            return None
-        covers = [
-            np.concatenate([pages.pages_covering(self._chunk(zone, column), rows)[1] for zone, rows in parts])
-            for column in field
-        ]
-        same = all(np.array_equal(cover, covers[0]) for cover in covers[1:])
-        return covers[0] if same and not covers[0].all() else None  # columns of a field must have the same rows
+    def _decoded_rows(self, field: Sequence[int], wanted: Sequence[WantedRows]) -> tuple[RowRuns, ...] | None:
+        """The rows of each zone that are decoded: all of the pages that wanted ones are in; None: all there are."""
+        covers = {tuple(self._pages_of(zone, column, wanted)[1] for zone in range(len(wanted))) for column in field}
+        if len(covers) > 1 or covers == {tuple(rows.whole for rows in wanted)}:
+            return None  # columns of a field must have the same rows
+        return covers.pop()
 
-    def _read_pages(self, fields: Sequence[Sequence[int]], covered: RowMask) -> dict[str, pa.ChunkedArray]:
+    def _pages_of(self, zone: int, column: int, wanted: Sequence[WantedRows]) -> tuple[npt.NDArray[np.int64], RowRuns]:
+        return self.footer.pages.pages_covering(self._chunk(self.zones[zone], column), wanted[zone])
+
+    def _read_pages(
+        self, fields: Sequence[Sequence[int]], wanted: Sequence[WantedRows], covered: Sequence[RowRuns]
+    ) -> dict[str, pa.ChunkedArray]:
         columns = sorted({number for numbers in fields for number in numbers})
         chosen = [
-            {column: self.footer.pages.pages_covering(self._chunk(zone, column), rows)[0] for column in columns}
-            for zone, rows in self._split(covered)
-            if rows.any()
+            {column: self._pages_of(zone, column, wanted)[0] for column in columns}
+            for zone, runs in enumerate(covered)
+            if runs
         ]
         all_pages = np.concatenate([pages for zone in chosen for pages in zone.values()])
         dictionaries = all_pages[self.footer.pages.row_counts[all_pages] == 0].tolist()
         kept = [] if self.footer.foreign is None else self._dictionaries.among(dictionaries)
-        fetched = all_pages[~np.isin(all_pages, kept)] if kept else all_pages
+        fetched = np.array([page for page in all_pages.tolist() if page not in kept], np.int64) if kept else all_pages
         file = self._fetch_pages(self.footer.pages.byte_ranges(fetched), fetched)
         if self.footer.foreign is not None and not self._are_as_told(file, fetched):
-            keep = pa.array(covered)
+            keep = pack_mask(mask_of_runs(covered, self.row_counts))
             return {name: rows.filter(keep) for name, rows in self.read_all_rows(fields).items()}
         zones = [
             {column: self._page_subset(file, column, pages, kept) for column, pages in zone.items()} for zone in chosen
@@ -242,7 +245,7 @@ class _ZoneReader:
         decoded = page_subset.decode_pages(self.footer.schema_bytes, self.footer.forms, zones)
         return dict(zip(decoded.schema.names, decoded.columns, strict=True))
 
-    def _are_as_told(self, file: SparseFile, pages: Int64Array) -> bool:
+    def _are_as_told(self, file: SparseFile, pages: npt.NDArray[np.int64]) -> bool:
         """Whether the headers of a foreign file's pages say what its offset index says of them, which may lie."""
         places = zip(self.footer.pages.byte_ranges(pages), self.footer.pages.row_counts[pages].tolist(), strict=True)
         return all(is_page_of(file.view(*page_range), row_count) for page_range, row_count in places)
@@ -251,7 +254,9 @@ class _ZoneReader:
     def _dictionaries(self) -> KeptDictionaries:
         return KeptDictionaries(self.cache, (self.store.url, self.block.key, self.block.seal))
 
-    def _page_subset(self, file: SparseFile, column: int, pages: Int64Array, kept: Collection[int]) -> PageSubset:
+    def _page_subset(
+        self, file: SparseFile, column: int, pages: npt.NDArray[np.int64], kept: Collection[int]
+    ) -> PageSubset:
         rows, ranges, first = self.footer.pages.row_counts[pages], self.footer.pages.byte_ranges(pages), int(pages[0])
         row_count = int(rows.sum())
         if rows[0]:  # a first page without rows is the dictionary
@@ -267,23 +272,15 @@ class _ZoneReader:
                 file = self._fetch_pages(ranges, pages)
         return PageSubset([file.view(*page_range) for page_range in ranges], row_count, ranges[0][1])
 
-    def _split(self, rows: RowMask) -> Iterator[tuple[int, RowMask]]:
-        """Each zone, and what the mask says of its rows."""
-        starts = accumulate(self.row_counts, initial=0)
-        return (
-            (zone, rows[start : start + size])
-            for zone, start, size in zip(self.zones, starts, self.row_counts, strict=False)
-        )
-
     def _chunk(self, zone: int, column: int) -> int:
         return zone * self.footer.column_count + column
 
-    def _fetch_pages(self, ranges: Sequence[ByteRange], pages: Int64Array) -> SparseFile:
+    def _fetch_pages(self, ranges: Sequence[ByteRange], pages: npt.NDArray[np.int64]) -> SparseFile:
         return fetch_pages(self.store, self.block, self.footer, ranges, pages)
 
 
 def fetch_pages(
-    store: Store, block: BlockFile, footer: Footer, ranges: Sequence[ByteRange], pages: Int64Array
+    store: Store, block: BlockFile, footer: Footer, ranges: Sequence[ByteRange], pages: npt.NDArray[np.int64]
 ) -> SparseFile:
     """The bytes of a block in these ranges, near ones read together, each of the pages in them checked.
 
