@@ -35,7 +35,7 @@ from fuse_storage.parquet.footer import BlockFile, seal_file
 from fuse_storage.parquet.reader import read_block
 from fuse_storage.schema import types
 from fuse_storage.schema.conform import conform_rows, fill_under_nulls, rename_table_fields
-from fuse_storage.schema.nested_arrays import child_arrays, values_within
+from fuse_storage.schema.nested_arrays import child_arrays
 from fuse_storage.schema.schema import Field, Schema
 from fuse_storage.statistics import ColumnStatistics, chunked_to_array
 from fuse_storage.statistics.wide import compute_each
@@ -113,7 +113,7 @@ def write_block(
     table = conform_rows(rows, schema).combine_chunks()
     zones = np.append(np.arange(0, table.num_rows, options.zone_rows), table.num_rows)
     values = _column_arrays(table)
-    known = _leaf_statistics(values, schema, zones)
+    known = _leaf_statistics(table, values, schema, zones)
     columns = list(_parquet_columns(values, schema, options, known))
     data, sealed = seal_file(*_encode_parquet(table, schema, zones, columns, options), options.page_rows, _PAGE_BYTES)
     statistics_by_id = _zone_and_block_statistics(known, zones, columns, sealed.sizes)
@@ -152,10 +152,12 @@ def _column_arrays(table: pa.Table) -> list[pa.Array]:
     return list(batches[0].columns) if len(batches) == 1 else [chunked_to_array(column) for column in table.columns]
 
 
-def _leaf_statistics(arrays: Sequence[pa.Array], schema: Schema, zones: npt.NDArray[np.int64]) -> _LeafStatistics:
+def _leaf_statistics(
+    table: pa.Table, arrays: Sequence[pa.Array], schema: Schema, zones: npt.NDArray[np.int64]
+) -> _LeafStatistics:
     tops = dict(zip(schema.names, arrays, strict=True))
     leaves = list(schema.leaves())
-    values = [values_within(tops[path[0]], path[1:]) for path, _ in leaves]
+    values = [tops[path[0]] if len(path) == 1 else statistics.column_values(table, path) for path, _ in leaves]
     found = zip(leaves, values, compute_each(values, zones), strict=True)
     return {field.id: (each, known) for (_, field), each, known in found}
 

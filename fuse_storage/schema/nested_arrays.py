@@ -32,13 +32,6 @@ def _elements(lists: pa.Array) -> pa.Array:
     return pa.nulls(0, lists.type.value_type) if lists.null_count == len(lists) else lists.flatten()
 
 
-def values_within(values: pa.Array, path: Sequence[str]) -> pa.Array:
-    """The values at a path of fields below these; null where a struct above is."""
-    for name in path:
-        values = pc.struct_field(values, name)
-    return values
-
-
 def of_child_arrays(
     values: pa.Array, parts: Sequence[pa.Array], data_type: pa.DataType, nullable: bool = True
 ) -> pa.Array:

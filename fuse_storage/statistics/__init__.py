@@ -11,7 +11,7 @@ bounds that are equal to Spark have the same bits in a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from fuse_storage.bounds import count_nan, extremes, is_text_or_binary, truncate_bounds
-from fuse_storage.schema.nested_arrays import values_within
 
 _Offsets = npt.NDArray[np.int64]
 _Counts = npt.NDArray[np.int64]
@@ -130,7 +129,7 @@ def compute_statistics(values: pa.Array | pa.ChunkedArray, zone_offsets: _Offset
     low, low_cut = truncate_bounds(_scalars_to_array([low for low, _ in bounds], values.type), upper=False)
     high, high_cut = truncate_bounds(_scalars_to_array([high for _, high in bounds], values.type), upper=True)
     nulls = pa.array([unit.null_count for unit in units], pa.int64())
-    nans, unknown = (_part_not_kept(part, values.type, len(units)) for part in ("nan_count", "size"))
+    nans, unknown = (part_not_kept(part, values.type, len(units)) for part in ("nan_count", "size"))
     if is_.is_floating(values.type):
         nans = pa.array([count_nan(unit) for unit in units], pa.int64())
     return ColumnStatistics(low, high, low_cut, high_cut, nulls, nans, unknown, unknown)
@@ -163,8 +162,10 @@ def roll_up_statistics(statistics: ColumnStatistics, offsets: _Offsets, row_coun
     nulls, nans, size = (
         _group_sums(count, offsets) for count in (statistics.null_count, statistics.nan_count, statistics.size)
     )
-    single = pa.array(np.diff(offsets) == 1)
-    distinct = pc.if_else(single, statistics.distinct_count.take(pa.array(offsets[:-1])), pa.scalar(None, pa.int64()))
+    distinct = pa.nulls(len(offsets) - 1, pa.int64())
+    if statistics.distinct_count.null_count < len(statistics):
+        single = pa.array(np.diff(offsets) == 1)
+        distinct = pc.if_else(single, statistics.distinct_count.take(pa.array(offsets[:-1])), distinct)
     return ColumnStatistics(low, high, low_cut, high_cut, nulls, nans, distinct, size)
 
 
@@ -186,6 +187,8 @@ def _group_sums(counts: pa.Int64Array, offsets: _Offsets) -> pa.Int64Array:
     """Sums of the groups; null where any count of a group is."""
     if counts.null_count == len(counts):
         return pa.nulls(len(offsets) - 1, pa.int64())
+    if len(offsets) == 2 and offsets[1] - offsets[0] == len(counts):
+        return pa.array([pc.sum(counts, skip_nulls=False).as_py()], pa.int64())
     totals = np.concatenate(([0], np.cumsum(counts.fill_null(0).to_numpy(zero_copy_only=False))))
     unknown = _group_counts(pc.is_null(counts), offsets) > 0 if counts.null_count else None
     return pa.array(np.diff(totals[offsets]), pa.int64(), mask=unknown)
@@ -199,7 +202,10 @@ def _group_counts(flags: pa.BooleanArray, offsets: _Offsets) -> _Offsets:
 
 def column_values(table: pa.Table, path: Sequence[str]) -> pa.Array:
     """The values at a path of fields, one for each row; null where a struct above is."""
-    return values_within(chunked_to_array(table.column(path[0])), path[1:])
+    values = chunked_to_array(table.column(path[0]))
+    for name in path[1:]:
+        values = pc.struct_field(values, name)
+    return values
 
 
 def statistics_column_names(column_id: int, data_type: pa.DataType) -> list[str]:
@@ -224,7 +230,7 @@ def encode_statistics(column_id: int, statistics: ColumnStatistics, sparse: bool
 
 
 def _is_default(part: str, values: pa.Array, units: int) -> bool:
-    """Whether all values are those of ``_part_not_kept``; of NaN never, which a reader might take for unknown."""
+    """Whether all values are those of ``part_not_kept``; of NaN never, which a reader might take for unknown."""
     if part in ("min_cut", "max_cut"):
         return not values.null_count and not values.true_count
     return part in ("max", "null_count", "distinct_count", "size") and bool(values.null_count == units)
@@ -237,15 +243,6 @@ def sparse_statistics(table: pa.Table) -> pa.Table:
     return pa.table(
         {name: column for name, column, part in parts if not _is_default(part, chunked_to_array(column), len(table))}
     )
-
-
-def fill_statistics(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Fill in all of these columns of statistics, which have all of its own and no new least values."""
-    columns = {name: table.column(name) for name in table.schema.names if not name.startswith("c.")}
-    for name, data_type in types.items():
-        place, part = table.schema.get_field_index(name), name.rpartition(".")[2]
-        columns[name] = table[place] if place >= 0 else _part_not_kept(part, data_type, len(table))
-    return pa.table(columns)
 
 
 def decode_statistics(table: pa.Table, column_id: int, data_type: pa.DataType) -> ColumnStatistics | None:
@@ -261,11 +258,11 @@ def decode_statistics(table: pa.Table, column_id: int, data_type: pa.DataType) -
         return None  # no writer's
     for part in STATISTICS_PARTS:
         if part not in parts:
-            parts[part] = _part_not_kept(part, parts["min"].type, table.num_rows)
+            parts[part] = part_not_kept(part, parts["min"].type, table.num_rows)
     return ColumnStatistics(**parts).cast(data_type)
 
 
-def _part_not_kept(part: str, data_type: pa.DataType, units: int) -> pa.Array:
+def part_not_kept(part: str, data_type: pa.DataType, units: int) -> pa.Array:
     """What a table that leaves this part out says of it: a type that has no NaN has none, and cuts no bound."""
     if part == "max":
         return pa.nulls(units, data_type)

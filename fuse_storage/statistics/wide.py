@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fuse_storage.bounds import truncate_bounds
-from fuse_storage.statistics import ColumnStatistics, compute_statistics, statistics_column_types
+from fuse_storage.statistics import ColumnStatistics, compute_statistics, part_not_kept, statistics_column_types
 
 _MIN_COLUMNS = 16
 """Columns of a type from which it pays: what groups values takes as long as a dozen columns one by one."""
@@ -67,6 +67,22 @@ def _compute_at_once(columns: Sequence[pa.Array]) -> list[ColumnStatistics]:
 def _one_by_one(flags: pa.BooleanArray) -> list[pa.BooleanArray]:
     """Each flag as an array: one array for all, where none is set."""
     return [flags.slice(place, 1) for place in range(len(flags))] if flags.true_count else [flags[:1]] * len(flags)
+
+
+def fill_statistics(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """Fill in all of these columns of statistics, which have all of its own and no new least values."""
+    others = {name: table.column(name) for name in table.schema.names if not name.startswith("c.")}
+    return pa.table(others | filled_statistics(table, types))
+
+
+def filled_statistics(table: pa.Table, types: Mapping[str, pa.DataType]) -> dict[str, pa.Array]:
+    """The columns of statistics that ``fill_statistics`` gives."""
+    index_of, units = table.schema.get_field_index, len(table)
+    places = {name: index_of(name) for name in types}
+    return {
+        name: table.column(place) if place >= 0 else part_not_kept(name.rpartition(".")[2], types[name], units)
+        for name, place in places.items()
+    }
 
 
 @dataclass

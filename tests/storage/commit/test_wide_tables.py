@@ -14,13 +14,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from fuse_storage import Cache, StoredTable, meter_requests, process_cache
+from fuse_storage import Cache, StoredTable, meter_requests, process_cache, statistics
 from fuse_storage.metadata.metadata_table import read_all_columns
-from fuse_storage.metadata.segment_list import read_segment_list, segment_files, take_without_statistics, zone_files
+from fuse_storage.metadata.segment_list import (
+    read_segment_list,
+    segment_files,
+    statistics_columns,
+    take_without_statistics,
+    zone_files,
+)
 from fuse_storage.parquet.column_encoding import suits_dictionary
 from fuse_storage.parquet.writer import write_block
 from fuse_storage.schema.schema import Schema
 from fuse_storage.statistics import compute_statistics
+from fuse_storage.statistics.wide import StatisticsColumns
 from fuse_storage.testing import check_invariants
 from tests.storage.small import Totals, append, ids_of
 
@@ -208,6 +215,34 @@ def test_statistics_of_one_block_stay_when_its_segment_is_merged(table: StoredTa
     assert ids is not None
     assert ids.min.to_pylist() == ids.max.to_pylist() == list(range(9))
     check_invariants(table)
+
+
+def test_statistics_in_the_present_types_are_taken_as_they_are(
+    table: StoredTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = appended(appended(table, [1, 2, 3]), [4, 5], 2)
+    schema, listed = table.snapshot.schema, read_segment_list(table.store, table.snapshot)
+    decoded, decode = list[int](), statistics.decode_statistics
+
+    def counted(units: pa.Table, column_id: int, data_type: pa.DataType) -> Any:
+        decoded.append(column_id)
+        return decode(units, column_id, data_type)
+
+    monkeypatch.setattr(statistics, "decode_statistics", counted)
+    for units in (
+        listed,
+        listed.slice(1),
+        listed.select([name for name in listed.column_names if name[-4:] != ".max"]),
+    ):
+        taken = pa.table(statistics_columns(schema, units))
+        assert not decoded
+        with monkeypatch.context() as patched:
+            patched.setattr(StatisticsColumns, "are_in", lambda *_: False)
+            apart = pa.table(statistics_columns(schema, units))
+        assert decoded
+        assert taken.schema.equals(apart.schema)
+        assert repr(taken.to_pylist()) == repr(apart.to_pylist())  # NaN is not equal to itself
+        decoded.clear()
 
 
 FEW: list[pa.Array] = [
