@@ -49,7 +49,7 @@ def page_checksum(page: _BytesLike, number: int) -> int:
 
 
 def mask_of_runs(covered: Sequence[RowRuns], row_counts: Sequence[int]) -> RowMask:
-    """The mask of rows, bool, zone after zone, that has these runs. ``row_counts``: the rows of each zone."""
+    """The mask of rows that has these runs, zone after zone: bool, shape (sum of ``row_counts``, those of zones,)."""
     masks = [np.zeros(count, np.bool_) for count in row_counts]
     for mask, runs in zip(masks, covered, strict=True):
         for start, end in runs:
@@ -94,9 +94,9 @@ class WantedRows:
         return ((0, len(self.mask)),)
 
     def covering(self, row_counts: Int64Array) -> tuple[Int64Array, RowRuns]:
-        """Which of the pages of a chunk are needed, int64, and which rows they hold.
+        """Which of the pages of a chunk are needed, int64, shape (k,), and which rows they hold.
 
-        ``row_counts``: int64, of each page; 0 of a dictionary, which is needed for any.
+        ``row_counts``: of each page, int64, shape (pages,); 0 of a dictionary, which is needed for any.
         """
         key = row_counts.tobytes()
         if key not in self._known:
@@ -187,7 +187,7 @@ class Pages:
     def pages_covering(self, chunk: int, wanted: WantedRows) -> tuple[Int64Array, RowRuns]:
         """The pages of a chunk that are needed for some rows of its zone, and which rows these pages hold.
 
-        Returns the numbers of the pages, int64, the dictionary's among them. A chunk whose pages cannot be told apart,
+        Returns numbers of pages, int64, shape (k,), the dictionary's among them. A chunk whose pages cannot be told apart,
         because their rows are not known, is needed whole.
         """
         first = int(self.chunk_starts[chunk])
