@@ -187,8 +187,8 @@ class Pages:
     def pages_covering(self, chunk: int, wanted: WantedRows) -> tuple[Int64Array, RowRuns]:
         """The pages of a chunk that are needed for some rows of its zone, and which rows these pages hold.
 
-        Returns numbers of pages, int64, shape (k,), the dictionary's among them. A chunk whose pages cannot be told apart,
-        because their rows are not known, is needed whole.
+        Returns numbers of pages, int64, shape (k,), the dictionary's among them. A chunk whose pages cannot be told
+        apart, because their rows are not known, is needed whole.
         """
         first = int(self.chunk_starts[chunk])
         chosen, covered = wanted.covering(self.row_counts[first : int(self.chunk_starts[chunk + 1])])

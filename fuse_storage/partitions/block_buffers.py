@@ -53,10 +53,12 @@ class _RowBuffer:
     def take(self, size: int) -> pa.Table:
         """Take out the first rows, so many."""
         table = pa.concat_tables(self.tables)
-        rows, rest = table.slice(0, size), table.slice(size)
-        self.tables = [rest] if rest.num_rows else []
-        self.rows, self.bytes = rest.num_rows, rest.nbytes
-        return rows
+        if size >= table.num_rows:
+            self.tables, self.rows, self.bytes = [], 0, 0
+            return table
+        rest = table.slice(size)
+        self.tables, self.rows, self.bytes = [rest], rest.num_rows, rest.nbytes
+        return table.slice(0, size)
 
     def next_block_row_count(self, limits: BlockLimits) -> int:
         """Tell how many rows make the next block: fewer than the limit if they are wide."""

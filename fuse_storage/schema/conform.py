@@ -28,6 +28,8 @@ def conform_rows(rows: pa.Table | pa.RecordBatch, schema: Schema) -> pa.Table:
     """Put rows into the logical schema, its order and its types. Raises SchemaError naming the column."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     if schema.allows_null and table.schema.equals(schema.arrow):
+        if table.schema.equals(schema.arrow, check_metadata=True):
+            return table
         return pa.Table.from_arrays(table.columns, schema=schema.arrow)  # no value is to be checked
     names = table.schema.names  # made anew each time that it is asked for
     given = dict(zip(names, table.columns, strict=True))
