@@ -20,6 +20,9 @@ from fuse_storage.parquet import thrift
 from fuse_storage.parquet.column_chunks import WrittenChunk
 from fuse_storage.store.ranges import ByteRange
 
+_MAX_INDEX_BYTES = 4
+"""Bytes that a value's number in a dictionary takes at most."""
+
 Int64Array = npt.NDArray[np.int64]
 RowMask = npt.NDArray[np.bool_]
 RowRuns = tuple[tuple[int, int], ...]
@@ -136,12 +139,13 @@ class Pages:
     def from_body(cls, body: memoryview, chunks: Sequence[WrittenChunk], page_rows: int, page_bytes: int) -> Self:
         """The pages of a file that was just written.
 
-        Arrow ends a page at so many rows or so many bytes: so of most chunks of few rows it is known that there is one.
-        Others are found by walking over their headers.
+        Arrow ends a page at so many rows, or at so many bytes as its encoder may take, which is up to 4 a value where a
+        chunk has a dictionary. So it is known of chunks of few values that there is one page; others are found by
+        walking over their headers.
         """
         walked = [
             _one_page(chunk)
-            if chunk.value_count <= page_rows and chunk.plain_bytes < page_bytes
+            if chunk.value_count <= page_rows and chunk.plain_bytes + _MAX_INDEX_BYTES * chunk.value_count < page_bytes
             else list(_walk_pages(body, chunk))
             for chunk in chunks
         ]

@@ -110,6 +110,8 @@ def test_arrow_says_of_a_block_that_it_wrote_what_its_footer_says(compression: s
 
 LONG_TEXTS = pa.table({"text": [f"{number:04d}" * 500 for number in range(2_000)], "n": range(2_000)})
 """Of 4 MB: a page of them ends by its bytes."""
+RUNS = pa.table({"n": np.repeat(np.arange(10_000) * 7_919 % 10_007, 100)})
+"""Of 1,000,000 rows that take 60 KB: Arrow ends a page of them by what it thinks that they take."""
 
 
 @pytest.mark.parametrize(
@@ -120,8 +122,9 @@ LONG_TEXTS = pa.table({"text": [f"{number:04d}" * 500 for number in range(2_000)
         (pa.table({"x": pa.array([None] * 3_000, pa.int64()), "y": ["y"] * 3_000}), BlockOptions(page_rows=1_024), 3),
         (LONG_TEXTS, BlockOptions(compression="zstd"), 2),
         (LONG_TEXTS, BlockOptions(compression="uncompressed", encoding="plain"), 2),
+        (RUNS, BlockOptions(zone_rows=1 << 20, page_rows=1 << 20), 2),
     ],
-    ids=["one page each", "several pages by rows", "rows of one value", "by bytes, compressed", "by bytes"],
+    ids=["one page each", "by rows", "rows of one value", "by bytes, compressed", "by bytes", "by supposed bytes"],
 )
 def test_pages_that_are_known_unread_are_those_that_their_headers_tell(
     rows: pa.Table, options: BlockOptions, pages: int
