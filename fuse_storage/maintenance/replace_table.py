@@ -97,7 +97,7 @@ class _IdsTaken(Conflict):
 class _TakePlace(RestoreSnapshot):
     """Make the table what was staged. Raises _IdsTaken where a schema's id is another schema's at the head.
 
-    Who draws ids for columns makes a schema for them, of the next id; so where ids of columns meet, those of schemas do.
+    Who draws ids for columns makes a schema of the next id for them: where ids of columns meet, those of schemas do.
     """
 
     def apply(self, draft: Draft) -> None:

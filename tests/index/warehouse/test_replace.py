@@ -269,7 +269,7 @@ def test_two_at_once_draw_other_ids(catalog: Catalog, case: str) -> None:
     assert all(now.snapshot.schemas[number] == schema for number, schema in before.schemas.items())
     assert list(storage.list_branches(now.stored.store)) == ["main"]
     told = now.changes(before.id).to_arrow().to_pylist()  # what was in another column is not in this one
-    gone = {name: None for name in now.schema.names} | {"id": 5, "_change_type": "delete"}
+    gone = dict.fromkeys(now.schema.names) | {"id": 5, "_change_type": "delete"}
     assert [row for row in told if row["_change_type"] == "delete"] == [gone]
     check_invariants(now.stored)
 
