@@ -54,6 +54,10 @@ def is_approximate(term: Term) -> bool:
     return isinstance(term, Call) and term.name in LIBRARY and LIBRARY[term.name].approximate
 
 
+_COUNTED_FROM_ONE = ("element_at", "try_element_at", "split_part")
+"""Functions that raise in all sessions where they are asked for part 0."""
+
+
 def compared_approximation(leaf: object) -> Call | None:
     """The approximate call that a leaf compares with a constant."""
     match leaf:
@@ -70,6 +74,19 @@ def session_fields(term: Call) -> frozenset[str]:
     if term.name in LIBRARY:
         return LIBRARY[term.name].session
     return frozenset({"ansi"} if depends_on_ansi(term) else ())
+
+
+def may_raise_on_values(term: Call, context: Context) -> bool:
+    """Whether Spark may raise on values of which such a call makes NULL here, where it is ``lenient``."""
+    if term.name in _COUNTED_FROM_ONE:
+        return True
+    if not context.ansi or not (
+        depends_on_ansi(term) or (term.name in LIBRARY and "ansi" in LIBRARY[term.name].session)
+    ):
+        return False
+    divisor = term.arguments[-1]
+    by_constant = term.name in ("/", "%", "pmod") and isinstance(divisor, Literal) and bool(divisor.value)
+    return pa.types.is_decimal(term.type) or not by_constant
 
 
 def evaluate_known_call(

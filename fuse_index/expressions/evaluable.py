@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fuse_index.errors import OpaqueError
-from fuse_index.expressions.calls import compared_approximation, is_approximate
+from fuse_index.expressions.calls import compared_approximation, is_approximate, may_raise_on_values
 from fuse_index.expressions.evaluate import evaluate, evaluate_constant_term, evaluate_term
 from fuse_index.expressions.kernels import casts_alike
 from fuse_index.expressions.to_sql import predicate_sql, term_sql
 from fuse_index.expressions.traversal import columns_of, leaf_terms, nodes, predicate_leaves
-from fuse_index.predicate import Call, Cast, Column, Context, Like, Literal, Opaque, Predicate, Term
+from fuse_index.predicate import Call, Cast, Column, Context, JsonPath, Like, Literal, Opaque, Predicate, Term
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
@@ -62,14 +62,24 @@ def check_evaluable(predicate: Predicate | None, context: Context, functions: Ma
             _check_term(term, context, stubs)
 
 
-def may_raise(predicate: Predicate) -> bool:
-    """Whether Spark raises on rows on which a cast fails, which are not true here: then only Spark can say it."""
-    return any(
-        isinstance(each, Cast)
-        and each.mode == "ansi"
-        and not (each.type == pa.string() or casts_alike(each.term.type, each.type))
-        for each in nodes(predicate)
-    )
+def may_raise(predicate: Predicate, context: Context) -> bool:
+    """Whether Spark may raise on rows that are not true here: where a cast fails, a number overflows, nothing divides.
+
+    Then only Spark can say it.
+    """
+    return any(_may_raise(each, context) for each in nodes(predicate))
+
+
+def _may_raise(part: object, context: Context) -> bool:
+    match part:
+        case Cast(term, data_type, "ansi"):
+            return not (data_type == pa.string() or casts_alike(term.type, data_type))
+        case Call():
+            return may_raise_on_values(part, context)
+        case JsonPath():
+            return part.function == "variant_get"
+        case _:
+            return False
 
 
 def _check_term(term: Term, context: Context, functions: Mapping[str, Function]) -> None:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from fuse_index.ingest.input_files import InputFile, InputFileError, InputFormat
 from fuse_index.ingest.json_documents import DocumentLines
+from fuse_index.ingest.json_values import MapLines, from_json, has_maps, type_in_json
 from fuse_index.ingest.lent_input import LentInput
 from fuse_storage import StorageError
 
@@ -79,6 +80,8 @@ def open_input_file(file: InputFile, schema: pa.Schema) -> OpenFile:
             text = io.BufferedReader(DocumentLines(text), _BLOCK_BYTES)
             if not text.peek(1):  # an array of nothing
                 return OpenFile(pa.schema([]), iter(()), lambda: 0, raw.close)
+        if "json" in file.format and any(has_maps(each.type) for each in types):
+            text = io.BufferedReader(MapLines(text, types), _BLOCK_BYTES)
         source = LentInput(text)
         try:
             reader = _open_json(source, types) if "json" in file.format else _open_csv(source, file, types)
@@ -93,7 +96,27 @@ def open_input_file(file: InputFile, schema: pa.Schema) -> OpenFile:
                     pass
             raw.close()
 
-        return OpenFile(reader.schema, iter(reader), lambda: _position(raw), close)
+        if "json" not in file.format:
+            return OpenFile(reader.schema, iter(reader), lambda: _position(raw), close)
+        found = pa.schema([each.with_type(_json_type(each, types)) for each in reader.schema])
+        batches = (_from_json(batch, found) for batch in reader)
+        return OpenFile(found, batches, lambda: _position(raw), close)
+
+
+def _json_type(read: pa.Field, types: pa.Schema) -> pa.DataType:
+    """The type of a column of JSON that Arrow reads as ``read``."""
+    wanted = types.field(read.name).type if read.name in types.names else read.type
+    return from_json(pa.array([], read.type), wanted).type
+
+
+def _from_json(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = []
+    for field, values in zip(schema, batch.columns, strict=True):
+        try:
+            columns.append(from_json(values, field.type))
+        except pa.ArrowException as problem:
+            raise ValueError(f"column {field.name!r}: {problem}") from problem
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _open_parquet(raw: Any, file: InputFile) -> OpenFile:
@@ -141,7 +164,8 @@ def _open_csv(text: Any, file: InputFile, types: pa.Schema) -> Any:
 
 def _open_json(text: Any, types: pa.Schema) -> Any:
     # "infer" keeps fields that the schema does not have, so that the writer can refuse them by name
-    parse = pa.json.ParseOptions(explicit_schema=types, unexpected_field_behavior="infer")
+    known = pa.schema([each.with_type(type_in_json(each.type)) for each in types])
+    parse = pa.json.ParseOptions(explicit_schema=known, unexpected_field_behavior="infer")
     return pa.json.open_json(text, pa.json.ReadOptions(block_size=_BLOCK_BYTES), parse)
 
 

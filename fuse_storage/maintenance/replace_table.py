@@ -1,7 +1,8 @@
 """A table is made anew under its own history: other columns and rows, and all versions of before stay.
 
 What is to come is prepared on a branch of its own, where rows can be written to it, and becomes the next snapshot of
-the table's branch in one commit. A column of the same name and type keeps its id.
+the table's branch in one commit. A column of the same name and type keeps its id. Where others gave the table columns
+meanwhile, by the ids that were drawn here too, ids are drawn once more, and the rows written under them.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from fuse_storage.commit.actions import RestoreSnapshot
+from fuse_storage.commit.actions import OverwriteSegments, RestoreSnapshot
 from fuse_storage.commit.draft import Draft
 from fuse_storage.commit.snapshot_hold import hold_snapshot
-from fuse_storage.errors import NotFound, StorageError
+from fuse_storage.deletion.live_rows import read_live_rows
+from fuse_storage.errors import CommitUnknown, Conflict, NotFound, StorageError
 from fuse_storage.maintenance.branches import create_branch, drop_branch, list_branches
 from fuse_storage.metadata.encoding import utc_now
 from fuse_storage.metadata.file_ref import new_id
@@ -26,6 +28,8 @@ from fuse_storage.schema.schema import Field, Schema, assign_field_ids
 from fuse_storage.table import StoredTable
 
 _BRANCH_PREFIX = "replacement-"
+_LIMITS_PROPERTY = "text_limits"
+"""What Spark's statements say of lengths of texts, by ids of columns."""
 MAX_REPLACEMENT_TIME = timedelta(days=1)
 """How long a replacement may take: the branch of an older one was left by a process that died, and is dropped."""
 
@@ -67,11 +71,62 @@ def commit_replacement(table: StoredTable, staged: StoredTable) -> StoredTable:
     Raises StorageError; the table is then as it was.
     """
     staged = staged.refresh()
-    with hold_snapshot(staged.store, staged.branch, staged.entry):
-        action = RestoreSnapshot(staged.snapshot, force=True, name="replace")
-        done = table.refresh().transaction().stage(action).commit("replace")
-    abort_replacement(staged)
-    return done
+    while True:
+        try:
+            with hold_snapshot(staged.store, staged.branch, staged.entry):
+                action = _TakePlace(staged.snapshot, force=True, name="replace")
+                done = table.refresh().transaction().stage(action).commit("replace")
+        except CommitUnknown:
+            raise
+        except StorageError as failure:
+            again = _stage_again(table, staged) if isinstance(failure, _IdsTaken) else None
+            abort_replacement(staged)
+            if again is None:
+                raise
+            staged = again
+        else:
+            abort_replacement(staged)
+            return done
+
+
+class _IdsTaken(Conflict):
+    """Others gave columns of theirs the ids that a replacement had drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TakePlace(RestoreSnapshot):
+    """Make the table what was staged. Raises _IdsTaken where a schema's id is another schema's at the head.
+
+    Who draws ids for columns makes a schema of the next id for them: where ids of columns meet, those of schemas do.
+    """
+
+    def apply(self, draft: Draft) -> None:
+        known = draft.head.schemas
+        if any(known.get(schema_id, schema) != schema for schema_id, schema in self.old.schemas.items()):
+            raise _IdsTaken(
+                "others gave the table columns while indexes were made on what is to take its place: begin again, and "
+                "create them once it is there"
+            )
+        RestoreSnapshot.apply(self, draft)
+
+
+def _stage_again(table: StoredTable, staged: StoredTable) -> StoredTable | None:
+    """Stage the same columns and rows under ids that the table's head does not know; None where there are indexes."""
+    if staged.snapshot.definitions:  # they are on columns by their ids
+        return None
+    again = stage_replacement(table.refresh(), staged.snapshot)
+    try:
+        blocks, names = staged.blocks(), staged.snapshot.schema.names
+        with again.writer() as writer:
+            for block in range(len(blocks)):
+                writer.write(read_live_rows(staged, blocks, block, names))
+                writer.end_block()
+            segments = writer.finish()
+        action = OverwriteSegments(tuple(segments), force=True, keys_once=True)
+        return again.transaction().stage(action, segments).commit("replace")
+    except BaseException:
+        abort_replacement(again)
+        raise
 
 
 def abort_replacement(staged: StoredTable) -> None:
@@ -105,7 +160,7 @@ def redefined(snapshot: Snapshot, fresh: Snapshot) -> Snapshot:
     """Give a table's snapshot the columns, keys and properties of another table's first one.
 
     A column of the same name and type keeps its id and its name in files; all others get ids and names that no column
-    of the table ever had.
+    of the table ever had. Defaults are those of ``fresh``.
     """
     known = {field.name: field for field in snapshot.schema.fields}
     ids = iter(range(snapshot.last_column_id + 1, 1 << 31))
@@ -115,11 +170,11 @@ def redefined(snapshot: Snapshot, fresh: Snapshot) -> Snapshot:
     for field in fresh.schema.fields:
         old = known.get(field.name)
         if old is not None and old.arrow.type.equals(field.arrow.type, check_metadata=True):
-            fields.append(
-                replace(old, nullable=field.nullable, initial_default=None, write_default=None, comment=field.comment)
-            )
+            field_now = old
         else:
-            fields += assign_field_ids([field.arrow], ids, {*used, *(each.physical_name for each in fields)})
+            (field_now,) = assign_field_ids([field.arrow], ids, {*used, *(each.physical_name for each in fields)})
+        said = {name: getattr(field, name) for name in ("nullable", "initial_default", "write_default", "comment")}
+        fields.append(replace(field_now, **said))
     new_ids = dict(zip(_ids(fresh.schema.fields), _ids(fields), strict=True))
     is_same = tuple(fields) == snapshot.schema.fields  # followers then need not begin anew
     schema_id = snapshot.schema_id if is_same else max(snapshot.schemas) + 1
@@ -144,4 +199,6 @@ def _ids(fields: Any) -> Iterator[int]:
 def _with_ids(properties: Mapping[str, Any], new_ids: Mapping[int, int]) -> dict[str, Any]:
     """Properties of a new table, of which those that hold ids of columns hold the ones that these have now."""
     by_id = {name: properties[name] for name in (KEY_PROPERTY, PARTITION_PROPERTY) if name in properties}
-    return {**properties, **{name: [new_ids[column_id] for column_id in held] for name, held in by_id.items()}}
+    lists = {name: [new_ids[column_id] for column_id in held] for name, held in by_id.items()}
+    limits = {str(new_ids[int(column_id)]): held for column_id, held in properties.get(_LIMITS_PROPERTY, {}).items()}
+    return {**properties, **lists, **({_LIMITS_PROPERTY: limits} if limits else {})}

@@ -80,7 +80,7 @@ def _obstacle(plan: ScanPlan[BlockFrame], order: RankedOrder, column: object, en
             check_evaluable(plan.predicate, engine.context, engine.functions)
     except OpaqueError as refusal:
         return str(refusal)
-    if plan.predicate is not None and may_raise(plan.predicate):
+    if plan.predicate is not None and may_raise(plan.predicate, engine.context):
         return "Spark may raise on a row, where the condition is not true here"
     if order.nulls_first and not _never_null(plan, column):
         return "NULL comes first: say NULLS LAST, or that the column IS NOT NULL"

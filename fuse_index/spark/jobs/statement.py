@@ -43,7 +43,7 @@ class Statement:
 
     def is_evaluable(self) -> bool:
         """Whether the rows of the condition are known here as Spark knows them, and Spark raises on none."""
-        if self.condition is None or may_raise(self.condition):
+        if self.condition is None or may_raise(self.condition, self.table.context):
             return False
         try:
             check_evaluable(self.condition, self.table.context, self.table.engine.functions)

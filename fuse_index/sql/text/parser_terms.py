@@ -184,7 +184,10 @@ class SqlTermReader:
         raise UnsupportedExpression(f"{what} is a string, not {self.original_text(node)}")
 
     def column(self, node: SqlNode) -> Column:
-        parts = node.parts if isinstance(node, exp.Column | exp.Dot) else []
+        whole = node
+        while isinstance(whole, exp.Dot):
+            whole = whole.this
+        parts = node.parts if isinstance(whole, exp.Column) else []  # or a field of what is computed
         names = [part.name for part in parts]
         if not names or not all(isinstance(part, exp.Identifier) for part in parts):
             raise UnsupportedExpression(self.original_text(node))

@@ -61,8 +61,6 @@ class SqlValueReader(SqlCallReader):
                 return self._case(node)
             case exp.Bracket():
                 return self._element(node)
-            case exp.Dot() | exp.Column() if isinstance(node.this, exp.Bracket):
-                raise UnsupportedExpression(self.original_text(node))
             case exp.Interval():
                 raise UnsupportedExpression("an interval that is not added to a day or an instant")
             case _ if isinstance(node, _CONDITION_NODES):

@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -10,6 +11,7 @@ from pyiceberg.table import StaticTable
 import fuse_index as fuse
 from fuse_index.cli.program import main
 from fuse_index.export import keep_up
+from tests.index.export.readers import query_delta, read_delta, read_iceberg
 
 
 def delta_ids(place: Path) -> list[int]:
@@ -92,3 +94,27 @@ def test_a_commit_whose_export_is_hindered_stands_and_says_so(tmp_path: Path) ->
         table.set_properties({"exports": "hudi"})
     with pytest.raises(fuse.InvalidArgument, match="exports = 1"):
         fuse.create_table(tmp_path / "other", "id BIGINT", properties={"exports": 1})
+
+
+REPLACEMENTS: list[tuple[str, list[dict[str, Any]]]] = [
+    ("id BIGINT, a INT, b STRUCT<x: INT, y: STRING>", [{"id": 1, "a": 5, "b": {"x": 1, "y": "k"}}]),
+    ("id BIGINT, b STRING, a STRUCT<x: STRING, y: INT>", [{"id": 2, "b": "q", "a": {"x": "1", "y": 5}}]),
+    ("id BIGINT, a INT, b STRUCT<x: INT, y: STRING>", [{"id": 3, "a": 6, "b": {"x": 2, "y": "l"}}]),
+]
+"""Types are exchanged, and back."""
+
+
+def test_what_takes_a_table_s_place_is_exported(tmp_path: Path) -> None:
+    catalog = fuse.catalog(tmp_path / "warehouse", create=True)
+    catalog.create_table("t", "id BIGINT, c INT")
+    raced = catalog.stage_table("t", "id BIGINT, c STRING", replace=True)
+    for columns, rows in REPLACEMENTS:
+        staged = catalog.stage_table("t", columns, properties={"exports": "delta,iceberg"}, replace=True)
+        staged.table.append(rows)
+        if rows[0]["id"] == 1:
+            raced.commit()
+        staged.commit()
+        place = Path(staged.table.stored.store.url)
+        for read in (read_delta, read_iceberg):
+            assert {name: found for name, found in read(place) if found != rows} == {}
+    assert query_delta(place, where="a = 6 AND b.x = 2") == rows

@@ -5,7 +5,7 @@ import pytest
 
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions import evaluable
-from fuse_index.expressions.evaluable import check_evaluable
+from fuse_index.expressions.evaluable import check_evaluable, may_raise
 from fuse_index.plugin import Function
 from fuse_index.predicate import Call, Column, Compare, Context, In, JsonPath, Like, Literal, Or
 from fuse_index.sql.ddl import parse_schema
@@ -91,3 +91,39 @@ def test_each_term_is_tried_once_however_many_conditions_are_on_it(monkeypatch):
 
     check_evaluable(Or((*(Compare("=", lower, value) for value in values), In(lower, values))), Context(), {})
     assert tried == [lower]
+
+
+RAISES = {
+    "CAST(s AS INT) = 1": (True, False),
+    "CAST(n AS STRING) = '1'": (False, False),
+    "n + 1 = 4": (True, False),
+    "x * 2 = 4": (False, False),
+    "10 / n = 5": (True, False),
+    "n % 10 = 3": (False, False),
+    "n div 10 = 3": (True, False),
+    "make_date(n, 1, 1) = d": (True, False),
+    "split_part(s, ',', n) = 'a'": (True, True),
+    "date_trunc('day', t) = t": (False, False),
+    "year(d) = 2026 AND NOT (abs(n) = 1 OR s LIKE 'a%')": (True, False),
+}
+
+
+@pytest.mark.parametrize("condition", RAISES)
+def test_what_may_raise_is_known(condition: str) -> None:
+    schema = Schema.create(
+        pa.schema(
+            [
+                ("n", pa.int32()),
+                ("x", pa.float64()),
+                ("s", pa.string()),
+                ("d", pa.date32()),
+                ("t", pa.timestamp("us", "UTC")),
+            ]
+        )
+    )
+    found = []
+    for context in (Context(ansi=True), Context(ansi=False)):
+        predicate = parse_predicate(condition, schema, context)
+        assert predicate is not None
+        found.append(may_raise(predicate, context))
+    assert tuple(found) == RAISES[condition]

@@ -175,6 +175,8 @@ def test_what_is_understood_is_shown_as_sql_that_means_the_same(cases: Cases) ->
         ("regexp_replace(city, 'n*', 'm') = 'x'", r"which also matches nothing"),
         ("date_format(ts, 'YYYY') = '2024'", r"'YYYY' in a pattern; known are y, yyyy"),
         ("ln(x) + 1 > 0", r"the last digits of ln\(\) are not sure"),
+        ("get(tags, 0).w = 1", r"\(get\(tags, 0\)\.w\): ask Spark"),
+        ("coalesce(tags, tags)[0].w.x = 1", r"\(coalesce\(tags, tags\)\[0\]\.w\.x\): ask Spark"),
         ("extract(EPOCH FROM ts) > 0", r"extract\(\) of 'EPOCH': its parts are"),
     ],
 )

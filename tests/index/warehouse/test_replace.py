@@ -231,3 +231,69 @@ def test_a_table_that_cannot_be_read_makes_place_for_another(catalog: Catalog, t
         path.write_text("{")
     replace(fuse.catalog(catalog.url), SCHEMA, some(4))
     assert rows(fuse.catalog(catalog.url).load_table("t")) == some(4).to_pylist()
+
+
+DRAWN: dict[str, tuple[str, list[dict[str, Any]], dict[str, Any]]] = {
+    "another type": ("id BIGINT, x STRING", [{"id": 6, "x": "six"}], {}),
+    "another name": ("id BIGINT, y STRING", [{"id": 6, "y": "six"}], {}),
+    "a wider type": ("id BIGINT, x BIGINT, z INT", [{"id": 6, "x": 1 << 40, "z": 3}], {}),
+    "partitions": ("id BIGINT, x DOUBLE", [{"id": i, "x": i / 2} for i in (1, 2, 6)], {"partition_by": ["id"]}),
+    "a primary key": ("id BIGINT, x DATE", [{"id": 6, "x": None}], {"primary_key": ["id"]}),
+}
+
+
+@pytest.mark.parametrize("case", DRAWN)
+def test_two_at_once_draw_other_ids(catalog: Catalog, case: str) -> None:
+    columns, given, keys = DRAWN[case]
+    catalog.create_table("t", "id BIGINT", **keys).append([{"id": 1}])
+    first = catalog.stage_table("t", "id BIGINT, x INT", replace=True, **keys)
+    second = catalog.stage_table("t", columns, ["id"], {"block_rows": 2}, replace=True, **keys)
+    first.table.append([{"id": 5, "x": 5}])
+    second.table.append(given)
+    second.table.append([{"id": 7}])
+    second.table.delete("id = 7")
+    second.table.set_default(second.table.schema.names[1], None)
+    first.commit()
+    before = catalog.load_table("t").snapshot
+    second.commit()
+
+    now = catalog.load_table("t")
+    assert rows(now) == sorted(given, key=repr)
+    assert now.snapshot.cluster_by == ("id",)
+    assert now.snapshot.properties["block_rows"] == 2
+    assert now.version == before.version + 1
+    drawn = {part.id: part.physical_name for field in now.snapshot.schema.fields[1:] for part in field.walk()}
+    others = {part.id: part.physical_name for field in before.schema.fields for part in field.walk()}
+    assert drawn.keys().isdisjoint(others)
+    assert set(drawn.values()).isdisjoint(others.values())
+    assert all(now.snapshot.schemas[number] == schema for number, schema in before.schemas.items())
+    assert list(storage.list_branches(now.stored.store)) == ["main"]
+    told = now.changes(before.id).to_arrow().to_pylist()  # what was in another column is not in this one
+    gone = dict.fromkeys(now.schema.names) | {"id": 5, "_change_type": "delete"}
+    assert [row for row in told if row["_change_type"] == "delete"] == [gone]
+    check_invariants(now.stored)
+
+
+def test_two_at_once_with_the_same_columns_write_nothing_twice(catalog: Catalog) -> None:
+    catalog.create_table("t", "id BIGINT")
+    first, second = (catalog.stage_table("t", SCHEMA, replace=True) for _ in range(2))
+    first.table.append(some(1))
+    second.table.append(some(2))
+    files = second.table.inspect.files()
+    first.commit()
+    second.commit()
+    now = catalog.load_table("t")
+    assert (rows(now), now.inspect.files()) == (some(2).to_pylist(), files)
+
+
+def test_indexes_on_what_is_prepared_are_not_taken_to_other_columns(catalog: Catalog) -> None:
+    catalog.create_table("t", "id BIGINT")
+    first = catalog.stage_table("t", "id BIGINT, x INT", replace=True)
+    second = catalog.stage_table("t", "id BIGINT, y STRING", replace=True)
+    second.table.create_index("by_y", "bloom", ["y"])
+    first.commit()
+    with pytest.raises(Conflict, match="others gave the table columns while indexes were made"):
+        second.commit()
+    now = catalog.load_table("t")
+    assert now.schema.names == ["id", "x"]
+    assert list(storage.list_branches(now.stored.store)) == ["main"]

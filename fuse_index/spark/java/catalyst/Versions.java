@@ -108,7 +108,9 @@ public class Versions {
   }
 
   /** Whether it is an append, or what versions after 4.0 call a MERGE that only inserts. */
-  public static boolean appends(LogicalPlan plan) { return plan instanceof AppendData || plan.nodeName().equals("InsertOnlyMerge"); }
+  public static boolean appends(LogicalPlan plan) { return plan instanceof AppendData || isInsertOnlyMerge(plan); }
+
+  public static boolean isInsertOnlyMerge(LogicalPlan plan) { return plan.nodeName().equals("InsertOnlyMerge"); }
 
   /** Whether a plan is of a class that only some versions have, and that Spark runs while it is analysed: EXECUTE IMMEDIATE, scripts, what a command leaves. */
   public static boolean runsInAnalysis(LogicalPlan plan) {

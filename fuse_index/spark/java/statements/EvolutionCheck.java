@@ -3,6 +3,7 @@ package fuse_index.spark.java.statements;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.write.*;
 import java.util.*;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -29,7 +30,7 @@ final class EvolutionCheck {
 
   private static boolean has(StructType table, StructField column) {
     for (StructField known : table.fields()) {
-      if (known.name().equalsIgnoreCase(column.name())) return known.dataType().asNullable().sameType(column.dataType().asNullable());
+      if (known.name().equalsIgnoreCase(column.name())) return Cast.canUpCast(column.dataType().asNullable(), known.dataType().asNullable());
     }
     return false;
   }

@@ -8,7 +8,6 @@ import java.util.*;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.WindowExpression;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -16,7 +15,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
-import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -31,6 +29,7 @@ import org.slf4j.LoggerFactory;
  */
 public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
   private static final Logger LOG = LoggerFactory.getLogger("fuse_index");
+  private static final String MERGE = "MERGE INTO";
   /** Where an analyzer keeps the rules that come before its own, and after. */
   private static final String FIRST_RULES = "hintResolutionRules";
   private static final String LAST_RULES = "postHocResolutionRules";
@@ -55,13 +54,11 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
   public static class Statements extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) {
       if (node instanceof WriteDelta) return rewriteQuery((WriteDelta) node);
-      if (node instanceof UpdateTable) {
-        UpdateTable update = (UpdateTable) node;
-        FuseTable table = tableBelow(update.table());
-        for (Expression assignment : ScalaLists.toJava(update.assignments())) {
-          if (table != null && hasWindow(assignment)) throw windowRefused(table.name());
-        }
-      }
+      LogicalPlan statement = (LogicalPlan) node;
+      FuseTable into = Versions.isInsertOnlyMerge(statement) ? FuseTable.of(statement.productElement(0)) : null;
+      if (into != null) RowByRow.checkQuery(Trees.child(statement), MERGE, into.name());
+      FuseTable changed = verb(node) == null ? null : tableBelow(Trees.child(statement));
+      if (changed != null) RowByRow.checkClauses(statement, verb(node), changed.name());
       if (!(node instanceof MergeIntoTable)) return null;
       MergeIntoTable merge = (MergeIntoTable) node;
       FuseTable table = tableBelow(merge.targetTable());
@@ -73,7 +70,7 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
     private static LogicalPlan rewriteQuery(WriteDelta delta) {
       if (!(delta.operation() instanceof FuseRowOperation)) return null;
       Command command = delta.operation().command();
-      if (command == Command.UPDATE && hasWindow(delta.query())) throw windowRefused(delta.originalTable().name());
+      RowByRow.checkQuery(delta.query(), command == Command.MERGE ? MERGE : command == Command.DELETE ? "DELETE FROM" : "UPDATE", delta.originalTable().name());
       if (command != Command.MERGE) return null;
       if (asksWhereRowsLie(delta.query())) throw placesRefused(delta.originalTable().name());
       return DrawnValues.inQuery(delta);
@@ -83,14 +80,19 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
   /** Conditions of DELETE, UPDATE and MERGE, and of the queries that Spark has made of them. */
   public static class Conditions extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) {
-      boolean statement = node instanceof DeleteFromTable || node instanceof UpdateTable || node instanceof MergeIntoTable;
-      boolean ours = statement && tableBelow((LogicalPlan) ((LogicalPlan) node).children().head()) != null
+      boolean ours = verb(node) != null && tableBelow(Trees.child((LogicalPlan) node)) != null
           || node instanceof WriteDelta && ((WriteDelta) node).operation() instanceof FuseRowOperation;
       if (!ours) return null;
       LogicalPlan changed = (LogicalPlan) ((LogicalPlan) node).transformAllExpressions(new CertainExists<Expression>());
       if (isMerge(node)) changed = (LogicalPlan) changed.transformAllExpressions(new OneRowCalls<Expression>());
       return changed == node ? null : changed;
     }
+  }
+
+  /** What a statement begins with, before Spark makes a query of it; null for any other plan. */
+  private static String verb(Object node) {
+    if (node instanceof MergeIntoTable) return MERGE;
+    return node instanceof DeleteFromTable ? "DELETE FROM" : node instanceof UpdateTable ? "UPDATE" : null;
   }
 
   private static boolean isMerge(Object node) {
@@ -104,11 +106,6 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
   private static FuseTable tableBelow(LogicalPlan target) {
     for (LogicalPlan leaf : ScalaLists.toJava(target.collectLeaves())) if (FuseTable.of(leaf) != null) return FuseTable.of(leaf);
     return null;
-  }
-
-  private static RuntimeException windowRefused(String table) {
-    return StatementError.invalidInput("UPDATE " + table + " assigns a window over rows of a query, and an UPDATE looks at each "
-        + "row by itself: say MERGE INTO with a query that has the window");
   }
 
   private static RuntimeException placesRefused(String table) {
@@ -135,18 +132,5 @@ public class StatementRule<P extends TreeNode<?>> extends PlanRule<P> {
 
   private static boolean isTarget(LogicalPlan plan) {
     return plan instanceof DataSourceV2Relation && FuseRowOperation.of(((DataSourceV2Relation) plan).table()) != null;
-  }
-
-  /** Whether a query that Spark made of an UPDATE has a window; it has no other than one of an assignment. */
-  private static boolean hasWindow(LogicalPlan plan) {
-    if (plan instanceof Window) return true;
-    for (LogicalPlan child : ScalaLists.toJava(plan.children())) if (hasWindow(child)) return true;
-    return false;
-  }
-
-  private static boolean hasWindow(Expression expression) {
-    if (expression instanceof WindowExpression) return true;
-    for (Expression child : ScalaLists.toJava(expression.children())) if (hasWindow(child)) return true;
-    return false;
   }
 }
