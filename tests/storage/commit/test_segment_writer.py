@@ -244,3 +244,4 @@ def test_staged_segments_are_small(table: StoredTable) -> None:
 
     assert part.block_count == 300
     assert len(pickle.dumps(part)) < 5000
+    assert pickle.loads(pickle.dumps(part)) == part
