@@ -2,6 +2,7 @@
 others. A failure is shown when it happens, and again at the end.
 """
 
+import atexit
 import gc
 from collections.abc import Generator
 
@@ -58,5 +59,6 @@ class FailuresAtOnce:
             report.toterminal(self._terminal._tw)
 
 
-def pytest_unconfigure() -> None:
-    gc.unfreeze()  # libraries look at the end for what was never collected
+atexit.register(
+    gc.unfreeze
+)  # libraries look at the end for what was never collected; pytest collects before, five times
