@@ -33,6 +33,16 @@ def some_of(cases: Sequence[Case]) -> list[Case]:
     return list(cases) if everything() else [cases[number] for number in part([(n,) for n in range(len(cases))])]
 
 
+def flips(places: Iterable[int], changes: Sequence[int]) -> list[tuple[int, int]]:
+    """Which bytes are changed, and how: each in one way, ``changes`` in turn; with EFFORT each in every way."""
+    return [
+        (place, change)
+        for place in places
+        for number, change in enumerate(changes)
+        if everything() or place % len(changes) == number
+    ]
+
+
 def part(places: Sequence[tuple[int, ...]]) -> list[int]:
     """Numbers of the cases that run by default, of cases that are alike.
 

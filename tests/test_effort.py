@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.effort import part
+from tests.effort import flips, part
 
 ROOT = Path(__file__).parents[1]
 MARKED = re.compile(r"\bmark\.(alike|thorough)\b")
@@ -47,6 +47,13 @@ def test_of_combinations_each_value_of_each_parameter_runs(sides: tuple[int, ...
     for side, size in enumerate(sides):
         assert {places[number][side] for number in runs} == set(range(size))
     assert len(runs) <= len(places) // 2
+
+
+def test_each_byte_is_changed_and_with_effort_in_every_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.effort._EFFORT", 1.0)
+    assert flips(range(4, 9), (1, 128, 255)) == [(4, 128), (5, 255), (6, 1), (7, 128), (8, 255)]
+    monkeypatch.setattr("tests.effort._EFFORT", 2.0)
+    assert len(flips(range(4, 9), (1, 128, 255))) == 15
 
 
 def test_more_effort_runs_all_and_a_run_without_leaves_no_file_and_no_kind_out() -> None:

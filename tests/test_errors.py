@@ -5,6 +5,7 @@ import inspect
 import pickle
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from fuse_storage import EXTERNAL_ERROR, Advice, CodedError, CommitUnknown, Oper
 
 ROOT = Path(__file__).parents[1]
 FILES = [path for room in ("fuse_storage", "fuse_index") for path in (ROOT / room).rglob("*.py")]
-SOURCES = {path: ast.parse(path.read_text("utf-8")) for path in FILES}
+SOURCES = {path: path.read_text("utf-8") for path in FILES}
+CLASS = re.compile(r"^class (\w+)\(([^)]*)\):", re.MULTILINE)
 CODES = {
     "ALREADY_EXISTS", "ANALYSIS_ERROR", "BUILD_STOPPED", "COMMIT_UNKNOWN", "CONFLICT", "CORRUPT", "ENGINE_ERROR",
     "EXPIRED", "EXTERNAL_ERROR", "FORMAT_ERROR", "INDEX_FAULT", "INVALID_ARGUMENT", "INVALID_CONDITION",
@@ -40,10 +42,9 @@ def error_classes() -> Iterator[type[CodedError]]:
     known = {"CodedError"}
     found: dict[str, str] = {}
     classes = {
-        (node.name, module_name(path)): {ast.unparse(base) for base in node.bases}
-        for path, tree in SOURCES.items()
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
+        (match[1], module_name(path)): {base.strip() for base in match[2].split(",")}
+        for path, text in SOURCES.items()
+        for match in CLASS.finditer(text)
     }
     while more := {key: bases for key, bases in classes.items() if bases & known and key[0] not in found}:
         found |= dict(more.keys())
@@ -136,21 +137,25 @@ def test_a_surface_has_words_of_its_own() -> None:
     assert fuse.InputError("{not} a template").spell(Loud()) == "{not} a template"
 
 
-def operations() -> Iterator[tuple[str, str, list[str]]]:
+NAMED = {"Advice", "Operation", "storage.Advice", "storage.Operation"}
+
+
+@cache
+def operations() -> list[tuple[str, str, list[str]]]:
     """Where operations are named in messages, their names and those of their arguments."""
-    for path, tree in SOURCES.items():
-        for node in ast.walk(tree):
+    found = []
+    for path, text in SOURCES.items():
+        for node in ast.walk(ast.parse(text)) if any(f"{name}." in text for name in NAMED) else ():
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             if node.func.attr not in ("call", "say", "argument"):
                 continue
             if ast.unparse(node.func.value) in NAMED and isinstance(node.args[0], ast.Constant):
                 arguments = [each.arg for each in node.keywords if each.arg]
-                yield f"{path.name}:{node.lineno}", node.args[0].value, arguments
+                found.append((f"{path.name}:{node.lineno}", node.args[0].value, arguments))
+    return found
 
 
-NAMED = {"Advice", "Operation", "storage.Advice", "storage.Operation"}
-OPERATIONS = list(operations())
 OWNERS = (fuse, fuse.Catalog, Maintenance, Inspect, fuse.Table)
 
 
@@ -158,8 +163,8 @@ def test_operations_are_those_of_tables_and_catalogues() -> None:
     there = {name: getattr(owner, name) for owner in OWNERS for name in dir(owner)}
     there["explain"] = Explain.__call__
 
-    assert len(OPERATIONS) > 20
-    for where, name, arguments in OPERATIONS:
+    assert len(operations()) > 20
+    for where, name, arguments in operations():
         assert name in there, where
         function = Explain.__call__ if name == "explain" else there[name]
         assert set(arguments) <= set(inspect.signature(function).parameters), where
@@ -167,7 +172,7 @@ def test_operations_are_those_of_tables_and_catalogues() -> None:
 
 def test_the_shell_has_commands_and_options_for_them() -> None:
     program = get_command(app)
-    for where, name, arguments in OPERATIONS:
+    for where, name, arguments in operations():
         command: typer.main.TyperGroup = program  # type: ignore[assignment]
         for word in shell_command(name).split():
             if not word.startswith("--"):

@@ -35,10 +35,11 @@ class AnswerTests(KindTests):
 
     def test_stored_states_and_rows_give_one_answer(self) -> None:
         for trial in self.asked():
-            for stored in product((True, False), repeat=len(trial.batch)):
-                trial.check([trial.state(unit, one) for unit, one in enumerate(stored)])
-            for unit in range(len(trial.batch)):
-                trial.check([trial.state(unit, True)], trial.state(unit, False))
+            both = [(trial.state(unit, True), trial.state(unit, False)) for unit in range(len(trial.batch))]
+            for states in product(*both):
+                trial.check(states)
+            for stored, of_rows in both:
+                trial.check([stored], of_rows)
 
     def test_the_order_of_states_does_not_matter(self) -> None:
         for trial in self.asked():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, product
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 import numpy as np
@@ -17,7 +17,7 @@ from fuse_index.expressions.conjunction import Conjunction
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.indexes.ballot import FALSE, TRUE, UNKNOWN, Ballot
 from fuse_index.indexes.interface import Input, Probe, RollsUp
-from fuse_index.predicate import Column, Leaf, Term
+from fuse_index.predicate import And, Column, Leaf, Term
 from fuse_index.testing.kind_tests import KindTests
 from fuse_index.testing.oracle_check import OracleCheck
 from fuse_index.testing.worlds import small_worlds, strategies
@@ -27,8 +27,6 @@ from fuse_storage import ColumnStatistics
 
 __tracebackhide__ = True  # authors look for nothing here: pytest shows frames of theirs
 
-MAX_EXAMPLES_PER_TYPE = 40
-"""Wide worlds that are drawn for each type."""
 LARGER_ZONES = ((700, 701, 702), (411, 1, 90, 3, 260))
 """Rows of the zones of larger blocks: of about equal ones, and of five that are not."""
 ROWS_BEYOND_16_BITS = 66_000
@@ -42,6 +40,8 @@ class VoteTests(KindTests):
 
     prunes = True
     """Whether the kind must rule out something in the small world: a kind that never does is sound, and useless."""
+    wide_worlds: ClassVar[int] = 40
+    """How many wide worlds are drawn for each type."""
 
     def literals(self, term: Term) -> Sequence[Any]:
         """What a term is compared with in the small world."""
@@ -91,7 +91,7 @@ class VoteTests(KindTests):
             repeated = st.lists(rows, min_size=1, max_size=6).flatmap(
                 lambda pool: strategies.block_lists(st.sampled_from(pool))
             )
-            check_random_examples(self.drawn_check(subject), repeated, str(subject))
+            check_random_examples(self.drawn_check(subject), repeated, str(subject), self.wide_worlds)
 
     def drawn_check(self, subject: KindUnderTest) -> Callable[[Any, st.DataObject], None]:
         def check(blocks: Any, data: st.DataObject) -> None:
@@ -221,14 +221,18 @@ class VoteTests(KindTests):
             for number in range(len(subject.inputs))
         ]
 
-        def trials(literals: Sequence[Sequence[Any]]) -> list[OracleCheck]:
-            asked: list[Leaf | Conjunction] = [
+        def questions(literals: Sequence[Sequence[Any]]) -> list[Leaf | And]:
+            asked: list[Leaf | And] = [
                 leaf for one, some in zip(subject.inputs, literals, strict=True) for leaf in self.leaves(one, some)
             ]
-            asked += small_worlds.enumerate_conjunctions([one.term for one in subject.inputs], literals)
-            return [OracleCheck(subject, leaf) for leaf in asked]
+            return [*asked, *small_worlds.enumerate_groups([one.term for one in subject.inputs], literals)]
 
-        return st.tuples(*near).flatmap(lambda literals: st.sampled_from(trials(literals)))
+        def trial(asked: Leaf | And) -> OracleCheck | None:  # of one that is drawn: sets of values cost more than rows
+            leaf = Conjunction.of(asked) if isinstance(asked, And) else asked
+            return None if leaf is None else OracleCheck(subject, leaf)
+
+        drawn = st.tuples(*near).flatmap(lambda literals: st.sampled_from(questions(literals))).map(trial)
+        return drawn.filter(lambda check: check is not None)  # type: ignore[return-value]
 
     def near(self, shelf: MemoryBatch, number: int, rows: pa.Table | None = None) -> list[Any]:
         """Literals for one input: what its values are, or are near to; of some of these rows, by default of all."""
@@ -280,13 +284,11 @@ def rules_out_an_outcome(ballot: Ballot) -> bool:
 
 
 def check_random_examples(
-    check: Callable[[Any, st.DataObject], None], worlds: st.SearchStrategy[Any], subject: str
+    check: Callable[[Any, st.DataObject], None], worlds: st.SearchStrategy[Any], subject: str, count: int
 ) -> None:
-    """Run a check on drawn worlds; within a test, because a test that is inherited belongs to many classes.
+    """Run a check on ``count`` drawn worlds; within a test, because a test that is inherited belongs to many classes.
 
     The worlds of a ``subject`` are the same each time: what is found today was wrong yesterday.
     """
-    quiet = settings(
-        max_examples=MAX_EXAMPLES_PER_TYPE, deadline=None, suppress_health_check=list(HealthCheck), database=None
-    )
+    quiet = settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     seed(crc32(subject.encode()))(quiet(given(worlds, st.data())(check)))()

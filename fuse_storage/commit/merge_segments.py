@@ -9,6 +9,7 @@ along. Merging is housekeeping: where it cannot be done, segments stay as they a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,6 +40,8 @@ _MERGE_FACTOR = 8
 """Segments of one class that merge, and how much larger the next class is."""
 _MERGING_CLASSES = 3
 """Classes that merge: below 8 blocks, below 64, and up to half of what a segment holds. Larger ones are full."""
+
+_CLASS_STARTS = [_MERGE_FACTOR**size_class for size_class in range(1, _MERGING_CLASSES)]
 
 SegmentSpan = tuple[int, int]
 """Neighbours in the list of segments, from the first to before the second number."""
@@ -104,8 +107,9 @@ def _runs_up_to_class(counts: Sequence[int], size_class: int, limit: int) -> lis
     """Find maximal runs of segments of this class or below; each larger segment is a run of its own."""
     runs: list[SegmentSpan] = []
     extends = False
+    largest = min(limit // 2, _CLASS_STARTS[size_class] - 1 if size_class < len(_CLASS_STARTS) else limit)
     for position, count in enumerate(counts):
-        small = _size_class(count, limit) <= size_class
+        small = count <= largest
         if extends and small:
             runs[-1] = (runs[-1][0], position + 1)
         else:
@@ -119,6 +123,8 @@ def _cut_run(counts: Sequence[int], run: SegmentSpan, size_class: int, limit: in
 
     So what is merged is of a higher class than its parts, or full: no row of a block is copied twice within a class.
     """
+    if run[1] - run[0] == 1:  # most runs of a long list: full segments
+        return [run]
     groups: list[SegmentSpan] = []
     start = position = run[0]
     of_class = total = 0
@@ -142,10 +148,7 @@ def _size_class(count: int, limit: int) -> int:
     """Give the class of a segment of so many blocks: 0 below 8, 1 below 64, 2 up to half the limit, 3 (full) above."""
     if count > limit // 2:
         return _MERGING_CLASSES
-    return next(
-        (size_class for size_class in range(_MERGING_CLASSES - 1) if count < _MERGE_FACTOR ** (size_class + 1)),
-        _MERGING_CLASSES - 1,
-    )
+    return bisect_right(_CLASS_STARTS, count)
 
 
 def _zones_of_blocks(zone_counts: IndexArray, block_indices: IndexArray) -> IndexArray:

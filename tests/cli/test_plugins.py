@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import share_letters
 from tests.index.strangers import BROKEN
 
 
@@ -69,6 +70,7 @@ def test_a_new_plugin_passes_its_tests_and_can_be_tried_without_being_installed(
     shown = program("--plugin", folder / "fuse_index_my_endings.py", "plugins", "show", "my_endings")
     assert "=, IN on int64, string" in shown
     installed(folder)
+    share_letters(folder)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(folder)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])},

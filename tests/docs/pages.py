@@ -93,6 +93,12 @@ def compare(shown: str, printed: str, where: str) -> None:
     assert lines[0] == lines[1], "\n".join([where, *difflib.unified_diff(*lines, "shown", "printed", lineterm="")])
 
 
+def share_letters(folder: Path) -> None:
+    """Hypothesis keeps a list of Unicode's letters where it works, and takes 3 s to write it."""
+    (ROOT / ".hypothesis").mkdir(exist_ok=True)
+    (folder / ".hypothesis").symlink_to(ROOT / ".hypothesis")
+
+
 class Reader:
     """Somebody who does what a page says, in a folder of his own that takes the place of /tmp.
 
@@ -107,9 +113,7 @@ class Reader:
         self._installed = installed
         self.tmp.mkdir()
         self.work.mkdir(exist_ok=True)
-        # Hypothesis keeps a list of Unicode's letters where it works, and takes 3 s to write it.
-        (ROOT / ".hypothesis").mkdir(exist_ok=True)
-        (self.work / ".hypothesis").symlink_to(ROOT / ".hypothesis")
+        share_letters(self.work)
 
     def follow(self, block: Block, skip: bool = False) -> None:
         """Do what a block says. Raises AssertionError where it is not true."""

@@ -23,12 +23,13 @@ from fuse_plugins.bloom.bit_matrix import BitMatrix, transpose_filters
 from fuse_plugins.bloom.filters import HashFilter, filter_capacity
 from fuse_plugins.bloom.hashing import canonical_bytes, hash_family, hash_values
 from fuse_storage import NotFound
+from tests.plugins.some_types import SuiteOfManyTypes
 
 SLICES = 7
 """Bits that a filter of 1 % asks of each key."""
 
 
-class TestBloom(IndexTests):
+class TestBloom(SuiteOfManyTypes):
     index = Bloom
     payload_bytes = 2.6  # the fifth of a column's usual bytes; measured closer below
 

@@ -273,7 +273,7 @@ WANTED = st.sampled_from(
 )
 
 
-@settings(max_examples=effort(60), deadline=None)
+@settings(max_examples=effort(30), deadline=None)
 @given(st.lists(documents(), min_size=1, max_size=4), PATHS, PATHS, WANTED)
 @example(['{"a":{"b":1},"a":{"b":2}}'], "$.a.b", "$.a.b", "1")
 @example(['{"a/b":"x"}', '{"a\\/b":"y","a/b":"x"}'], "$['a/b']", "$['a/b']", "y")
@@ -314,7 +314,7 @@ def is_sure(rows, path):
     return not json_paths.get_json_objects(pa.array(rows), path).doubts.any()
 
 
-@settings(max_examples=effort(50), deadline=None)
+@settings(max_examples=effort(25), deadline=None)
 @given(TREES, PATHS.filter(is_path))
 def test_paths_walked_here_find_what_jsonpath_ng_finds(tree, path):
     from jsonpath_ng.ext.parser import parse

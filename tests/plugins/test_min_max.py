@@ -26,15 +26,15 @@ from fuse_index.plugin import (
     ValueSet,
 )
 from fuse_index.predicate import And, Column, Compare, Contains, Context, In, Like, Literal, Not, StartsWith
-from fuse_index.testing import IndexTests
 from fuse_plugins.min_max import MinMax
 from fuse_plugins.min_max.integer_keys import integer_keys
 from fuse_plugins.min_max.value_ranges import MAX_RANGES_ONE_BY_ONE, ValueRanges
+from tests.plugins.some_types import SuiteOfManyTypes
 
 NAN = float("nan")
 
 
-class TestMinMax(IndexTests):
+class TestMinMax(SuiteOfManyTypes):
     index = MinMax
 
 

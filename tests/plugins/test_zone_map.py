@@ -11,12 +11,13 @@ from fuse_index.predicate import Cast, Column, Compare, Context, In, Literal, St
 from fuse_index.testing import IndexTests
 from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch, MemoryFiles
 from fuse_plugins.zone_map import ZoneBounds
+from tests.plugins.some_types import SuiteOfManyTypes
 
 NAN = float("nan")
 LAST_LETTER = "\U0010ffff"
 
 
-class TestZoneBounds(IndexTests):
+class TestZoneBounds(SuiteOfManyTypes):
     index = ZoneBounds
 
 

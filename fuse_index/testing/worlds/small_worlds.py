@@ -198,7 +198,14 @@ def _text_tests(term: Term, text: str) -> Iterator[Leaf]:
 
 
 def enumerate_conjunctions(terms: Sequence[Term], literals: Sequence[Sequence[Any]]) -> Iterator[Conjunction]:
-    """What AND groups say of one term, and of two together.
+    """What ``enumerate_groups`` say of their terms."""
+    for group in enumerate_groups(terms, literals):
+        if (box := Conjunction.of(group)) is not None:
+            yield box
+
+
+def enumerate_groups(terms: Sequence[Term], literals: Sequence[Sequence[Any]]) -> Iterator[And]:
+    """AND groups on one term, and on two together.
 
     ``literals[i]`` are values for ``terms[i]``; the middle ones are used.
     """
@@ -206,17 +213,16 @@ def enumerate_conjunctions(terms: Sequence[Term], literals: Sequence[Sequence[An
     for term, values in zip(terms, literals, strict=True):
         known = [Literal(value, term.type) for value in values]
         for one, other in combinations(known, 2):
-            for group in _and_groups(term, one, other):
-                yield from _conjunction_of(group)
-        for group in _groups_of_many(term, known):
-            yield from _conjunction_of(group)
+            yield from _and_groups(term, one, other)
+        yield from _groups_of_many(term, known)
     for (first, ones), (second, others) in combinations(list(zip(terms, literals, strict=True)), 2):
         for left, right, operator in product(ones, others, _PAIR_OPERATORS):
-            both = (
-                Compare("=", first, Literal(left, first.type)),
-                Compare(operator, second, Literal(right, second.type)),
+            yield And(
+                (
+                    Compare("=", first, Literal(left, first.type)),
+                    Compare(operator, second, Literal(right, second.type)),
+                )
             )
-            yield from _conjunction_of(And(both))
 
 
 def _middle(values: Sequence[Any]) -> Sequence[Any]:
@@ -243,9 +249,3 @@ def _groups_of_many(term: Term, values: Sequence[Literal]) -> Iterator[And]:
         yield And((listed, Compare("<", term, left_out)))
         yield And((Not(listed), Compare("<>", term, left_out)))
         yield And((Not(listed), Compare("<=", term, left_out)))
-
-
-def _conjunction_of(group: And) -> Iterator[Conjunction]:
-    box = Conjunction.of(group)
-    if box is not None:
-        yield box

@@ -289,6 +289,7 @@ def test_what_cannot_be_asked_is_refused(table):
         table.changes(since)
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("seed", range(8))
 def test_applied_to_the_rows_of_then_they_give_the_rows_of_now(seed):
     """Any two snapshots of any life, judged by multisets of rows."""

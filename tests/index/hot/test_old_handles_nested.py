@@ -53,6 +53,7 @@ def table(url: str) -> fuse.Table:
     return made
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("writer", PUTS)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_value_of_which_a_part_was_changed_is_a_conflict(
@@ -70,6 +71,7 @@ def test_a_value_of_which_a_part_was_changed_is_a_conflict(
     assert table.refresh().lookup([1]).column("a").to_pylist() == [9]
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("writer", PUTS)
 @pytest.mark.parametrize("change", CHANGES)
 def test_other_columns_are_put(url: str, table: fuse.Table, writer: str, change: str) -> None:

@@ -190,6 +190,7 @@ def world(marked: str, tail: str) -> tuple[fuse.Table, dict[int, Row]]:
     return table, model
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(("marked", "tail"), list(product(MARKED, TAILS)))
 def test_a_small_world_is_what_a_dict_is(marked: str, tail: str) -> None:
     table, model = world(marked, tail)
@@ -279,6 +280,7 @@ HARMFUL: dict[str, Callable[[fuse.Table], Any]] = {
 }
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("name", HARMLESS)
 @pytest.mark.parametrize("is_old", [False, True], ids=["raced", "old handle"])
 def test_a_delete_goes_with_what_leaves_its_rows(

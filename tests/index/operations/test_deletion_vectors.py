@@ -96,7 +96,7 @@ def test_scans_counts_and_aggregates(both: tuple[fuse.Table, fuse.Table], where:
     assert content(marked.scan(where, indexes=indexes).to_arrow()) == content(plain.scan(where).to_arrow())
     assert marked.scan(where, indexes=indexes).count() == plain.count(where)
     assert marked.scan(where, limit=7, indexes=indexes).count() == min(7, plain.count(where))
-    for groups in ([], ["tag"]):
+    for groups in ([], ["tag"]) if indexes else ():
         functions = ["count(*)", "sum(id)", "min(id)", "max(x)", "count(x)"]
         found = [table.aggregate(groups, functions, where) for table in both]
         assert content(found[0]) == content(found[1])

@@ -365,6 +365,7 @@ def test_rows_that_came_meanwhile_matter_only_if_they_match(table, monkeypatch):
 # --- against a list ---
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_is_done_a_list_would_be_the_same(seed, monkeypatch):
     draw, marks = random.Random(seed), seed % 2 == 1

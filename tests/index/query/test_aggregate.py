@@ -180,6 +180,7 @@ def test_a_condition_on_groups_filters_states_and_any_other_is_voted_on(table):
     assert left(table, ["city"], ["count(*)"], "n > 0") == 8
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     "groups",
     [

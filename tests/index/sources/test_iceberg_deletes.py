@@ -16,6 +16,7 @@ from pyiceberg.typedef import Record
 import fuse_index as fuse
 from fuse_index.export.deletion_vectors import puffin_vectors
 from fuse_index.sources.deletes.roaring import bitmap_rows, framed_rows
+from tests.effort import effort
 from tests.index.sources.one_table import OneTable, delete_equal_rows, delete_rows_at
 from tests.index.sources.walks import assert_same_rows
 
@@ -243,7 +244,7 @@ def test_a_column_that_was_dropped_still_deletes(tmp_path: Path, catalog: OneTab
     assert_same_rows(attached(tmp_path), rows, ["id = 33", "name = 'n7'"])
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(effort(1)))
 def test_random_deletes_and_appends_are_followed(tmp_path: Path, catalog: OneTable, seed: int) -> None:
     draw, source = random.Random(seed), lake(tmp_path, catalog)
     table, states = attached(tmp_path), []

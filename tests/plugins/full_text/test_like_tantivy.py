@@ -133,7 +133,7 @@ def test_the_same_rows_and_the_same_scores(tokenizer, rows, query, operator, sto
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 @given(st.lists(st.text(max_size=30) | st.sampled_from(WORDS), max_size=6))
-@settings(max_examples=effort(35), deadline=None)
+@settings(max_examples=effort(20), deadline=None)
 def test_any_text_has_the_terms_that_tantivy_gives_it(tokenizer, rows):
     chosen = Analyzer(tokenizer, "the,late")
     found = chosen.tokenize(pa.array(rows, pa.string()))
@@ -144,7 +144,7 @@ def test_any_text_has_the_terms_that_tantivy_gives_it(tokenizer, rows):
 
 
 @given(texts, words.filter(lambda word: word.isalnum()), st.integers(1, 2))
-@settings(max_examples=effort(50), deadline=None)
+@settings(max_examples=effort(25), deadline=None)
 def test_prefixes_and_fuzzy_words(rows, word, distance):
     for query in (f"{word[:3]}*", f"{word[:12]}~{distance}"):
         wanted = parse_query(query, QueryOptions(lenient=True))

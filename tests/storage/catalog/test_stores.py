@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import fuse_storage as storage
-from fuse_storage import StoredTable, Warehouse
-from tests.storage.catalog.world import STEPS, Step, small_warehouse, unnamed_folders, view
+from fuse_storage import Store, StoredTable, Warehouse
+from tests.storage.catalog.world import STEPS, Step, copy_of, small_warehouse, unnamed_folders, view
 from tests.storage.small import COLUMNS
 
 WORKER = """
@@ -62,18 +62,31 @@ def in_memory() -> dict[str, dict[str, object]]:
     return views
 
 
+@pytest.fixture(scope="module")
+def small() -> Store:
+    """A warehouse that is copied, and not changed."""
+    return small_warehouse(storage.open_store(f"memory://{uuid.uuid4().hex}")).store
+
+
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_all_that_is_done_is_alike_on_a_disk(step: Step, in_memory: dict[str, object], tmp_path: Path) -> None:
-    warehouse = small_warehouse(storage.open_store(tmp_path))
+def test_all_that_is_done_is_alike_on_a_disk(
+    step: Step, in_memory: dict[str, object], small: Store, tmp_path: Path
+) -> None:
+    warehouse = Warehouse.open(copy_of(small, str(tmp_path)))
 
     step.do(warehouse)
 
     assert view(warehouse.store) == in_memory[step.name]
 
 
-def test_all_that_is_done_is_alike_in_a_bucket(in_memory: dict[str, object], s3: dict[str, str]) -> None:
+def test_what_is_made_is_alike_on_a_disk_and_in_a_bucket(small: Store, s3: dict[str, str], tmp_path: Path) -> None:
+    for store in (storage.open_store(tmp_path), storage.open_store(f"s3://tables/{uuid.uuid4().hex}", s3)):
+        assert view(small_warehouse(store).store) == view(small)
+
+
+def test_all_that_is_done_is_alike_in_a_bucket(in_memory: dict[str, object], small: Store, s3: dict[str, str]) -> None:
     for step in STEPS:
-        warehouse = small_warehouse(storage.open_store(f"s3://tables/{uuid.uuid4().hex}", s3))
+        warehouse = Warehouse.open(copy_of(small, f"s3://tables/{uuid.uuid4().hex}", s3))
         if step.name == "purge what was dropped":
             time.sleep(1.1)  # a bucket tells whole seconds, and what was dropped within this one is not older
 

@@ -70,9 +70,9 @@ def small_warehouse(store: Store) -> Warehouse:
     return warehouse
 
 
-def copy_of(warehouse: Store, url: str) -> Store:
+def copy_of(warehouse: Store, url: str, options: dict[str, str] | None = None) -> Store:
     """The same warehouse elsewhere."""
-    copy = storage.open_store(url)
+    copy = storage.open_store(url, options)
     for found in warehouse.list():
         copy.create(found.key, warehouse.read(found.key))
     return copy

@@ -58,6 +58,7 @@ def test_segments_stay_few_and_copies_rare_whatever_is_appended(sizes: list[int]
     assert copied <= 6 * sum(many)
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("seed", range(5))
 def test_random_sizes_merge_as_well(seed: int) -> None:
     draw = random.Random(seed)

@@ -190,6 +190,7 @@ class World:
         check_invariants(head)
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("seed", range(24))
 def test_in_any_order_of_requests_nothing_is_lost_doubled_or_seen_backwards(seed: int) -> None:
     World(seed).run()

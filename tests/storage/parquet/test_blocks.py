@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from fuse_storage.parquet.column_encoding import COMPRESSIONS
 from fuse_storage.parquet.pages import Pages
 from fuse_storage.parquet.writer import BlockFile, BlockLayout, BlockOptions, read_block, write_block
 from fuse_storage.schema.schema import assign_field_ids
+from tests.effort import flips
 
 EVERYTHING = pa.table(
     {
@@ -364,7 +364,7 @@ def test_every_flipped_byte_is_corrupt_or_harmless(store: Store) -> None:
     data, block, schema, rows = small(store)
     harmless = set()
     second = np.array([False, True] * 2)
-    for place, flip in product(range(len(data)), (1, 0x80, 0xFF)):
+    for place, flip in flips(range(len(data)), (1, 0x80, 0xFF)):
         damaged = bytearray(data)
         damaged[place] ^= flip
         store.create(block.key, bytes(damaged), overwrite=True)
