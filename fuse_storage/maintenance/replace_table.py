@@ -79,7 +79,8 @@ def commit_replacement(table: StoredTable, staged: StoredTable) -> StoredTable:
         except CommitUnknown:
             raise
         except StorageError as failure:
-            again = _stage_again(table, staged) if isinstance(failure, _IdsTaken) else None
+            taken = isinstance(failure, Conflict) and _ids_meet(table.refresh().snapshot, staged.snapshot)
+            again = _stage_again(table, staged) if taken else None
             abort_replacement(staged)
             if again is None:
                 raise
@@ -89,21 +90,21 @@ def commit_replacement(table: StoredTable, staged: StoredTable) -> StoredTable:
             return done
 
 
-class _IdsTaken(Conflict):
-    """Others gave columns of theirs the ids that a replacement had drawn."""
+def _ids_meet(head: Snapshot, staged: Snapshot) -> bool:
+    """Whether a schema that was staged has the id of another one at the head.
+
+    Who draws ids for columns makes a schema of the next id for them: where ids of columns meet, those of schemas do.
+    """
+    return any(head.schemas.get(schema_id, schema) != schema for schema_id, schema in staged.schemas.items())
 
 
 @dataclass(frozen=True, slots=True)
 class _TakePlace(RestoreSnapshot):
-    """Make the table what was staged. Raises _IdsTaken where a schema's id is another schema's at the head.
-
-    Who draws ids for columns makes a schema of the next id for them: where ids of columns meet, those of schemas do.
-    """
+    """Make the table what was staged. Raises Conflict where others gave columns of theirs the ids of its columns."""
 
     def apply(self, draft: Draft) -> None:
-        known = draft.head.schemas
-        if any(known.get(schema_id, schema) != schema for schema_id, schema in self.old.schemas.items()):
-            raise _IdsTaken(
+        if _ids_meet(draft.head, self.old):
+            raise Conflict(
                 "others gave the table columns while indexes were made on what is to take its place: begin again, and "
                 "create them once it is there"
             )
