@@ -24,14 +24,11 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 
 MANY_CASES = 2
 """Of a test with more cases than these every fifth is enough on the oldest Spark, unless EFFORT says more."""
-PLANNED = {"catalog", "foreign", "native", "server"}
-"""Rooms of what Spark's parser, planner and servers hand over, which differs between versions: they are tested on the
-oldest Spark too, but for what is marked ``any_spark``. Elsewhere Spark runs our Python, and is tested there where
-``every_spark`` stands."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what the newest Spark is enough for: all that nobody marked for every Spark, and cases beyond a few."""
     here = Path(__file__).parent
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -39,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # PySpark 4.0 leaves the sockets of collected results to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-            if item.path.relative_to(here).parts[0] not in PLANNED and not item.get_closest_marker("every_spark"):
+            if not item.get_closest_marker("every_spark"):
                 item.add_marker(pytest.mark.any_spark)
     for of_one_test in cases.values():
         for number, item in enumerate(of_one_test):

@@ -45,6 +45,7 @@ def session(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
     spark.catalog.setCurrentCatalog("spark_catalog")
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_default_changes_what_is_written_afterwards(session: SparkSession, tmp_path: Path, kind: str) -> None:
     both = Both(session, kind)
@@ -73,6 +74,7 @@ def test_a_default_changes_what_is_written_afterwards(session: SparkSession, tmp
     assert session.table(both.name).where("city = 'Bonn'").count() == 0
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("kind", TABLES)
 def test_rows_without_the_column_have_the_write_default(session: SparkSession, tmp_path: Path, kind: str) -> None:
     both = Both(session, kind)
@@ -105,6 +107,7 @@ DEFAULTS = {
 }
 
 
+@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize("type_", DEFAULTS)
 def test_what_spark_takes_for_a_default_is_that_value(session: SparkSession, type_: str) -> None:

@@ -68,6 +68,7 @@ def test_clauses_draw_a_value_for_each_row(spark: SparkSession, table: str) -> N
     assert len({row.v for row in rows}) == 20
 
 
+@pytest.mark.every_spark
 def test_rows_are_updated_by_where_they_lie(spark: SparkSession, table: str) -> None:
     spark.sql(f"UPDATE {table} SET v = 'x' WHERE _metadata.row_index >= 0 AND id = 1")
     spark.sql(f"UPDATE {table} SET v = concat(_metadata.file_name LIKE '%.parquet', '/', id) WHERE id = 77")
@@ -91,6 +92,7 @@ def test_an_update_by_a_window_is_refused(spark: SparkSession, table: str) -> No
     assert [tuple(row) for row in spark.table(table).where("v IS NOT NULL").collect()] == [(7, "6")]
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     "statement",
     [

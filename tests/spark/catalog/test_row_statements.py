@@ -114,6 +114,7 @@ STATEMENTS: dict[str, tuple[str, Change]] = {
 }
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("case", STATEMENTS)
 def test_a_statement_does_what_a_list_of_dicts_does(walk: Walk, case: str) -> None:
     walk.run(*STATEMENTS[case])
@@ -194,6 +195,7 @@ def run_merge(walk: Walk, source: Rows, matched: list[Clause], missing: list[Cla
     )
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     ("matched", "missing", "lonely"),
     [
@@ -212,7 +214,6 @@ def test_a_merge_does_what_its_clauses_say(
     walk.check()
 
 
-@pytest.mark.any_spark
 def test_a_merge_may_join_by_any_condition(walk: Walk) -> None:
     walk.run(
         "MERGE INTO $T t USING (SELECT max(id) AS top FROM $T) s ON t.id > s.top - 3 AND t.kind <> 'k1'"
@@ -263,7 +264,6 @@ def draw(random_: random.Random) -> Iterator[tuple[str, Change]]:
         )
 
 
-@pytest.mark.any_spark
 def test_a_walk_of_statements_ends_where_a_list_of_dicts_does(walk: Walk) -> None:
     random_ = random.Random(12)
     for number, (statement, change) in zip(range(16), draw(random_), strict=False):
@@ -273,6 +273,7 @@ def test_a_walk_of_statements_ends_where_a_list_of_dicts_does(walk: Walk) -> Non
         walk.check()
 
 
+@pytest.mark.every_spark
 def test_rows_behind_zones_that_are_passed_over_are_the_ones_that_change(
     sql_spark: SparkSession, tmp_path: Path
 ) -> None:

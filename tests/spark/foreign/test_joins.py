@@ -44,6 +44,7 @@ QUERIES = [
 ]
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_joins(ways: Ways, source: str, adaptive: str) -> None:
     with conf(ways.spark, spark_sql_adaptive_enabled=adaptive):
@@ -72,6 +73,7 @@ KEEPING = [
 ]
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_joins_that_keep_all_rows_of_their_small_side(ways: Ways, source: str, adaptive: str) -> None:
     settings = {

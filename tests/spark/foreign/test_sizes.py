@@ -25,6 +25,7 @@ def broadcasts(df: DataFrame) -> int:
     return str(df._jdf.queryExecution().sparkPlan().toString()).count("BroadcastHashJoin")
 
 
+@pytest.mark.every_spark
 def test_a_side_that_votes_leave_little_of_is_broadcast(ways: Ways, sources: tuple[str, str]) -> None:
     left, right = sources
     query = f"SELECT p.id, q.b FROM {left} p JOIN {right} q ON p.b = q.b WHERE p.a = '{X}'"

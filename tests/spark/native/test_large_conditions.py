@@ -16,8 +16,6 @@ from fuse_index.reasons import Reason
 from fuse_index.spark.native.java_compiler import java_class
 from fuse_index.spark.session import find_native_session
 
-pytestmark = pytest.mark.any_spark
-
 BLOCKS = 4
 
 
