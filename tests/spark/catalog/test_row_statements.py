@@ -19,17 +19,14 @@ class Walk:
     """A table, and the list of dicts that it is to equal."""
 
     def __init__(self, spark: SparkSession, path: Path, indexed: bool = True) -> None:
-        self.spark, self.path, self.rows = spark, str(path / "t"), []
+        self.spark, self.path = spark, str(path / "t")
         self.name = f"fuse.`{self.path}`"
         properties = {"block_rows": 5, "delete_mode": "merge-on-read" if indexed else "copy-on-write"}
         made = fuse.create_table(self.path, "id BIGINT, kind STRING, n INT", properties=properties)
         if indexed:
             made.create_index("by_kind", "bloom", ["kind"])
-        self.add([{"id": i, "kind": f"k{i % 3}", "n": None if i % 4 == 0 else i} for i in range(20)])
-
-    def add(self, rows: Rows) -> None:
-        values = ", ".join(f"({_sql(row['id'])}, {_sql(row['kind'])}, {_sql(row['n'])})" for row in rows)
-        self.run(f"INSERT INTO $T VALUES {values}", lambda old: old + rows)
+        self.rows: Rows = [{"id": i, "kind": f"k{i % 3}", "n": None if i % 4 == 0 else i} for i in range(20)]
+        made.append(self.rows)
 
     def run(self, statement: str, change: Change) -> None:
         self.spark.sql(statement.replace("$T", self.name)).collect()
@@ -39,10 +36,6 @@ class Walk:
         found = [row.asDict() for row in self.spark.table(self.name).collect()]
         assert sorted(map(repr, found)) == sorted(map(repr, self.rows))
         check_invariants(fuse.open_table(self.path).stored)
-
-
-def _sql(value: Any) -> str:
-    return "NULL" if value is None else repr(value)
 
 
 @pytest.fixture
