@@ -22,7 +22,6 @@ ALIKE = {
     "catalog/test_statement_conflicts.py",
     "native/test_cluster.py",
     "native/test_function_bounds.py",
-    "native/test_large_conditions.py",
     "native/test_partitioned_scans.py",
     "native/test_request_server.py",
     "native/test_statistics.py",
