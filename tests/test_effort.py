@@ -14,6 +14,21 @@ from tests.effort import flips, part
 
 ROOT = Path(__file__).parents[1]
 MARKED = re.compile(r"\bmark\.(alike|thorough)\b")
+PLANNED = ("catalog", "foreign", "native", "server")
+"""Rooms of what Spark's parser, planner, readers and servers hand over, which differs between versions."""
+ALIKE = {
+    "catalog/test_attach.py",
+    "catalog/test_errors.py",
+    "catalog/test_statement_conflicts.py",
+    "native/test_cluster.py",
+    "native/test_function_bounds.py",
+    "native/test_partitioned_scans.py",
+    "native/test_request_server.py",
+    "native/test_statistics.py",
+    "server/test_endpoints.py",
+    "server/test_kills.py",
+}
+"""Of them what is alike on every Spark, or follows from what others of these rooms try on each."""
 FILES = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if MARKED.search(path.read_text("utf-8")))
 
 
@@ -77,6 +92,13 @@ def test_values_of_decorators_one_over_the_other_are_combinations() -> None:
     assert {kind: len(cases) for kind, cases in of_kinds.items()} == dict.fromkeys(kinds, len(ids("2")) // 9)
     evolutions = [case.removesuffix(f"-{kind}]") for kind, cases in of_kinds.items() for case in cases]
     assert len(set(evolutions)) == len(evolutions) == len(ids("2")) // 3
+
+
+def test_of_each_file_about_what_spark_plans_something_runs_on_the_oldest_spark() -> None:
+    tests = ROOT / "tests" / "spark"
+    files = {str(path.relative_to(tests)): path for room in PLANNED for path in (tests / room).glob("test_*.py")}
+
+    assert {name for name, path in files.items() if "mark.every_spark" not in path.read_text("utf-8")} == ALIKE
 
 
 def test_cases_that_somebody_chose_run() -> None:

@@ -1,6 +1,5 @@
 """One Spark session with the connectors of Delta and Iceberg, which ``make`` fetches for the oldest supported Spark."""
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,11 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.class_archive import jvm_options
 from tests.spark.foreign.ways import Ways
+from tests.spark.settings import SETTINGS, prepare_environment
 
-os.environ.setdefault("JDK_JAVA_OPTIONS", jvm_options())
-os.environ.setdefault("FUSE_INDEX_SECONDS", "120")  # machines that test stand still for longer than 10 s at times
+prepare_environment()
 
 CONNECTORS = Path(sys.prefix) / "lakes"
 
@@ -34,11 +32,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark(home: Path) -> Iterator[SparkSession]:
     jars = sorted(map(str, CONNECTORS.glob("*.jar")))
     assert jars, f"{CONNECTORS} has no connectors of Delta and Iceberg: run make install"
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.fuse.index.deadline", "120s")  # machines that test stand still for longer than 15 s at times
+        .config(map=SETTINGS)
         .config("spark.jars", ",".join(jars))
         .config(
             "spark.sql.extensions",
@@ -51,8 +47,6 @@ def spark(home: Path) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", f"{home}/warehouse")
         .config("spark.databricks.delta.snapshotPartitions", "2")
         .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
         .config("spark.fuse.index.transparent.maxAge", "0s")  # tests change the tables that vote
         .getOrCreate()
     )

@@ -96,7 +96,7 @@ class Life:
             self.do(f"OPTIMIZE {name}" if self.is_delta else f"ALTER TABLE {name} {change} {field_}")
         elif drawn == 9:
             rewrite = f"CALL ice.system.rewrite_data_files(table => '{name.removeprefix('ice.')}')"
-            self.do(f"RESTORE TABLE {name} TO VERSION AS OF {typed.FILES}" if self.is_delta else rewrite)
+            self.do(f"RESTORE TABLE {name} TO VERSION AS OF 1" if self.is_delta else rewrite)
         else:
             self.do(f"INSERT INTO {name} SELECT * FROM {name} WHERE {where}")
 

@@ -22,7 +22,8 @@ CASES = [
 
 @pytest.mark.parametrize(("format_", "kind"), CASES)
 def test_a_partition_column(ways: Ways, spark: SparkSession, home: Path, format_: str, kind: str) -> None:
-    properties = {"delta.columnMapping.mode": "name"} if format_ == "delta" else SMALL_ROW_GROUPS
+    as_they_come = {"write.distribution-mode": "none", "write.spark.fanout.enabled": "true"}
+    properties = {"delta.columnMapping.mode": "name"} if format_ == "delta" else SMALL_ROW_GROUPS | as_they_come
     told = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
     name = f"delta.`{home}/delta-{uuid4().hex[:8]}`" if format_ == "delta" else f"ice.db.t{uuid4().hex[:8]}"
     columns = f"id BIGINT, a STRING, p {kind}"

@@ -13,7 +13,7 @@ from fuse_index.indexes.registry import Host
 from tests.effort import effort
 from tests.lakes.tables import SMALL_ROW_GROUPS, place_of, use_index
 from tests.spark.foreign import more_types, typed
-from tests.spark.foreign.ways import Ways, same_on_typed_conditions
+from tests.spark.foreign.ways import Ways, same_of_each, same_on_typed_conditions
 
 
 def create(spark: SparkSession, home: Path, format_: str, properties: dict[str, str]) -> str:
@@ -28,15 +28,14 @@ def filled(
     format_: str,
     columns: Mapping[str, str],
     properties: Mapping[str, str],
-    rows_sql: Callable[[int, int], str],
+    rows_sql: Callable[..., str],
 ) -> str:
     """A table of some files, with rows by their ids; its name in queries."""
     listed = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
     told = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
     name = f"delta.`{home}/delta-{uuid4().hex[:8]}`" if format_ == "delta" else f"ice.db.t{uuid4().hex[:8]}"
     spark.sql(f"CREATE TABLE {name} ({listed}) USING {format_} TBLPROPERTIES ({told})")
-    for number in range(typed.FILES):
-        spark.sql(f"INSERT INTO {name} {rows_sql(number * typed.ROWS, (number + 1) * typed.ROWS)}")
+    spark.sql(f"INSERT INTO {name} {rows_sql(0, typed.FILES * typed.ROWS, files=typed.FILES)}")
     return name
 
 
@@ -47,10 +46,8 @@ def test_conditions_on_columns_of_many_types(ways: Ways, spark: SparkSession, ho
     name = create(spark, home, format_, properties)
     use_index(spark, home, name, *typed.INDEXED)
 
-    read = {
-        where: [use.files - use.left_out for use in ways.same(f"SELECT id FROM {name} WHERE {where}")]
-        for where in typed.OF_FEW_FILES
-    }
+    each = same_of_each(ways, name, typed.OF_FEW_FILES)
+    read = {where: [use.files - use.left_out for use in of_one] for where, of_one in each.items()}
     assert read == {where: [files] for where, files in typed.OF_FEW_FILES.items()}
     told = same_on_typed_conditions(ways, name, 4, effort(20))
 

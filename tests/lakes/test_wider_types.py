@@ -58,8 +58,8 @@ def test_conditions_on_columns_that_became_wider(ways: Ways, spark: SparkSession
     chosen, listed = random.Random(format_), ", ".join(f"{VALUES[name][2]} {name}" for name in columns)
     properties = {"delta.enableTypeWidening": "true", "delta.feature.timestampNtz": "supported"}
 
-    def rows_sql(first: int, last: int) -> str:
-        return f"SELECT {listed} FROM range({first}, {last}, 1, 1)"
+    def rows_sql(first: int, last: int, files: int) -> str:
+        return f"SELECT {listed} FROM range({first}, {last}, 1, {files})"
 
     name = filled(spark, home, format_, columns, properties if format_ == "delta" else SMALL_ROW_GROUPS, rows_sql)
     place = home / f"index-{uuid4().hex[:8]}"

@@ -1,7 +1,5 @@
 """One Spark session for all tests of Spark: starting one takes seconds."""
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,28 +8,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_storage import Schema
-from tests.spark.class_archive import jvm_options
 from tests.spark.plain import FILES, Judge, by_id, read, rows, write
 from tests.spark.servers import cluster
+from tests.spark.settings import SETTINGS, prepare_environment
 
-os.environ.setdefault("JDK_JAVA_OPTIONS", jvm_options())
-os.environ.setdefault("FUSE_INDEX_SECONDS", "120")  # machines that test stand still for longer than 10 s at times
-# Python workers, of these JVMs and of their executors, are forked with their imports done.
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    [str(Path(__file__).parent / "python_path"), *filter(None, [os.environ.get("PYTHONPATH")])]
-)
+prepare_environment()
 
 
 MANY_CASES = 2
 """Of a test with more cases than these every fifth is enough on the oldest Spark, unless EFFORT says more."""
-PLANNED = {"catalog", "foreign", "native", "server"}
-"""Rooms of what Spark's parser, planner and servers hand over, which differs between versions: they are tested on the
-oldest Spark too, but for what is marked ``any_spark``. Elsewhere Spark runs our Python, and is tested there where
-``every_spark`` stands."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what the newest Spark is enough for: all that nobody marked for every Spark, and cases beyond a few."""
     here = Path(__file__).parent
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -39,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # PySpark 4.0 leaves the sockets of collected results to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-            if item.path.relative_to(here).parts[0] not in PLANNED and not item.get_closest_marker("every_spark"):
+            if not item.get_closest_marker("every_spark"):
                 item.add_marker(pytest.mark.any_spark)
     for of_one_test in cases.values():
         for number, item in enumerate(of_one_test):
@@ -49,22 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = (
-        sys.executable
-    )  # or workers take any python3 on the PATH
     session = (
         SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.fuse.index.deadline", "120s")  # machines that test stand still for longer than 15 s at times
+        .config(map=SETTINGS)
         .config("spark.fuse.index.join.minScanBytes", "0")  # or no table of these tests would wait for keys
         .config("spark.sql.shuffle.partitions", "4")
-        .config(
-            "spark.sql.codegen.cache.maxEntries", "2000"
-        )  # tests ask alike, and of 100 classes a third is made anew
-        .config("spark.sql.ui.explainMode", "simple")  # each plan is written out for an interface that is off
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
         # Before 4.2, Spark may end the worker of an interrupted task when another task has it already (SPARK-54217).
         .config("spark.python.task.killTimeout", "60s")
         .getOrCreate()

@@ -18,8 +18,6 @@ from fuse_index.predicate import Context
 from fuse_index.sql.parse import parse_term
 from fuse_storage import Schema
 
-pytestmark = pytest.mark.any_spark
-
 TYPES = {"t": pa.int8(), "s": pa.int16(), "i": pa.int32(), "l": pa.int64(), "f": pa.float32(), "d": pa.float64()}
 SMALL = [None, 1, -1, 2, -3, 11]
 FLOATS = [None, 0.0, -0.0, 0.1, float("nan"), float("-inf")]

@@ -13,8 +13,6 @@ from fuse_index.expressions.types import type_from_spark_name
 from fuse_index.predicate import Context
 from tests.index.casts import TARGETS, TEXTS
 
-pytestmark = pytest.mark.any_spark
-
 SECONDS = [0, 127, 128, -128, -129, 255, 256, 32767, 32768, -32769, 65536, 2**31 - 1, 2**31, -(2**31) - 1, 2**32]
 
 

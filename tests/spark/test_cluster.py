@@ -9,7 +9,7 @@ from tests.spark.questions import BLOCKS, FEW, ROWS, numbers
 from tests.spark.servers import run
 
 # servers start, and half a dozen jobs run, before the first test
-pytestmark = [pytest.mark.any_spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,6 @@ import pytest
 import fuse_index
 from fuse_index.spark import installation
 
-pytestmark = pytest.mark.any_spark
-
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     program = "from fuse_index.cli.program import main; main()"

@@ -15,8 +15,6 @@ from fuse_index.sql.parse import parse_predicate, parse_predicate_as_written
 from fuse_storage import Schema
 from tests.index.constants import leaves
 
-pytestmark = pytest.mark.any_spark
-
 ROWS = pa.table({"id": pa.array([1, 2, None], pa.int64())})
 
 

@@ -237,6 +237,7 @@ def test_structs_of_which_old_blocks_have_no_field_any_more_are_not_null(spark: 
     assert found == table.scan().to_arrow().to_pylist()
 
 
+@pytest.mark.any_spark
 def test_a_clone_is_read_from_the_files_of_its_source(spark: SparkSession, evolved: fuse.Table, tmp_path: Path) -> None:
     url = str(tmp_path / "clone")
     evolved.clone(url).append(evolved.scan("id = 5").to_arrow())

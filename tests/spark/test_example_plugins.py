@@ -2,12 +2,8 @@
 
 import json
 
-import pytest
-
 from tests.plugins.test_examples import EXAMPLES, installed
 from tests.spark import programs
-
-pytestmark = pytest.mark.any_spark
 
 
 def test_kinds_of_installed_wheels_are_used_in_spark_sql(tmp_path):

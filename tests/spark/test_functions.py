@@ -19,8 +19,6 @@ from fuse_index.spark import functions
 from tests.acme import acme_functions
 from tests.spark.executed import files_read
 
-pytestmark = pytest.mark.any_spark
-
 BLOCKS, ROWS = 4, 50
 HOST = Host([acme_functions])
 

@@ -9,7 +9,6 @@ from tests.hostile.run import report, run_suite
 SECONDS = float(os.environ.get("FUSE_INDEX_HOSTILE_SECONDS", "4"))
 
 
-@pytest.mark.any_spark
 @pytest.mark.timeout(600 + 2 * SECONDS)
 def test_damaged_blocks_do_no_harm() -> None:
     outcome = run_suite("spark_damage", SECONDS)

@@ -17,8 +17,6 @@ from fuse_index import spark as fuse_spark
 from fuse_index.expressions.json import path as json_paths
 from tests.spark.executed import files_read
 
-pytestmark = pytest.mark.any_spark
-
 BLOCKS, ROWS = 6, 50
 ODD = [None, "no json", '{"id":1,"id":2}', "{'id':7}", '{"id":null}', '{"id":"7"}', '{"id":7.0}', "[7]", '{"user":"x"}']
 """In the last block only."""

@@ -14,8 +14,6 @@ from fuse_index.reasons import Reason
 from fuse_index.spark.functions import match
 from tests.spark.executed import files_read
 
-pytestmark = pytest.mark.any_spark
-
 BLOCKS, ROWS = 4, 50
 
 

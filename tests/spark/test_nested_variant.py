@@ -109,6 +109,7 @@ def test_rows_are_those_of_plain_parquet(spark: SparkSession, url: str, plain: D
         spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
 
 
+@pytest.mark.any_spark
 def test_rows_that_python_reads_for_spark_are_alike(spark: SparkSession, url: str, plain: DataFrame) -> None:
     assert texts(spark.read.format("fuse").load(url)) == texts(plain)
 
@@ -122,6 +123,7 @@ def test_rows_are_found_as_without_us(spark: SparkSession, url: str, answers: di
     assert not wrong
 
 
+@pytest.mark.any_spark
 def test_locally_found_rows_are_those_that_spark_finds(url: str, answers: dict[str, list[int]]) -> None:
     table, wrong, opaque = fuse.open_table(url), {}, []
     for question, ids in ((each, answers[each]) for each in QUESTIONS if "get(d, 0)" not in each):
@@ -150,6 +152,7 @@ def test_columns_of_delta_with_a_variant_in_them_are_read(
     assert table.to_arrow().sort_by("id").to_pylist() == fuse.open_table(url).to_arrow().sort_by("id").to_pylist()
 
 
+@pytest.mark.any_spark
 def test_few_blocks_are_read_in_spark(spark: SparkSession, url: str) -> None:
     rows = fuse_spark.read(spark, url).where("variant_get(s.v, '$.b', 'int') = 1")
     assert [row.id for row in rows.collect()] == [DOCUMENTS.index('{"b":1}')]

@@ -6,8 +6,6 @@ import pytest
 
 from tests.docs.pages import PAGES, ROOT, Reader, blocks
 
-pytestmark = pytest.mark.any_spark
-
 WITH_SPARK = [page for page in PAGES if any(block.needs_spark for block in blocks(page))]
 SHELL = ("sh", "console")
 

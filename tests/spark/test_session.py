@@ -110,6 +110,7 @@ def test_answers_are_those_of_plain_rows(spark: SparkSession, view: str, plain: 
     assert sorted(found) == sorted(plain.filter(where).select("id").collect())
 
 
+@pytest.mark.any_spark
 @pytest.mark.parametrize(
     ("where", "blocks"), [("id = 1234", 1), ("code = 'c7919'", 1), ("id BETWEEN 990 AND 1010", 2), ("id < 0", 0)]
 )
@@ -120,6 +121,7 @@ def test_only_blocks_that_may_hold_an_answer_are_read(spark: SparkSession, view:
     assert files_read(found) == blocks
 
 
+@pytest.mark.any_spark
 def test_explain_names_the_index_and_what_it_removed(spark: SparkSession, view: str) -> None:
     found = spark.sql(f"SELECT id FROM {view} WHERE code = 'c7919'")
     found.collect()
@@ -150,6 +152,7 @@ def test_explain_after_adaptive_execution_lists_every_scan(spark: SparkSession, 
     assert str(explained).count("snapshot") == 2
 
 
+@pytest.mark.any_spark
 def test_explain_of_other_tables_says_so(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="scans no table of ours"):
         fuse_spark.explain(spark.range(3))
@@ -184,6 +187,7 @@ def test_refresh_table_moves_a_view_to_the_head(spark: SparkSession, tmp_path: P
         spark.catalog.dropTempView("pinned")
 
 
+@pytest.mark.any_spark
 def test_a_refresh_drops_what_was_cached_of_the_former_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     table = fuse.create_table(str(tmp_path / "t"), "id BIGINT")
     table.append(pa.table({"id": [1]}))
@@ -209,6 +213,7 @@ def test_an_insert_is_refused_and_the_table_stays(spark: SparkSession, view: str
     assert fuse.open_table(url).scan().count() == BLOCKS * ROWS
 
 
+@pytest.mark.any_spark
 def test_reading_without_indexes_reads_everything(spark: SparkSession, url: str) -> None:
     found = fuse_spark.read(spark, url, indexes=False).filter("id = 1234").select("id")
 
@@ -217,6 +222,7 @@ def test_reading_without_indexes_reads_everything(spark: SparkSession, url: str)
     assert fuse_spark.explain(found).to_dict()["blocks"] == {"total": BLOCKS, "kept": BLOCKS}
 
 
+@pytest.mark.any_spark
 def test_installing_twice_changes_nothing(spark: SparkSession, view: str) -> None:
     rules = spark._jsparkSession.experimental().extraOptimizations()
     fuse_spark.install(spark)
@@ -225,6 +231,7 @@ def test_installing_twice_changes_nothing(spark: SparkSession, view: str) -> Non
     assert spark.sql(f"SELECT id FROM {view} WHERE id = 5").collect() == [(5,)]
 
 
+@pytest.mark.any_spark
 def test_another_session_of_the_same_spark_has_its_own_voter(spark: SparkSession, url: str, view: str) -> None:
     other = spark.newSession()
     found = fuse_spark.read(other, url).filter("id = 5").select("id")
@@ -233,11 +240,13 @@ def test_another_session_of_the_same_spark_has_its_own_voter(spark: SparkSession
     assert files_read(found) == 1
 
 
+@pytest.mark.any_spark
 def test_a_place_without_a_table_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(fuse.NotFound, match="is no table"):
         fuse_spark.read(spark, str(tmp_path / "nothing"))
 
 
+@pytest.mark.any_spark
 def test_an_empty_table_has_columns_and_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     fuse.create_table(str(tmp_path / "t"), "id BIGINT, name STRING")
     df = fuse_spark.read(spark, str(tmp_path / "t"))
@@ -246,6 +255,7 @@ def test_an_empty_table_has_columns_and_no_rows(spark: SparkSession, tmp_path: P
     assert df.filter("id = 1").collect() == []
 
 
+@pytest.mark.any_spark
 def test_a_block_that_is_damaged_in_its_statistics_costs_only_time(spark: SparkSession, tmp_path: Path) -> None:
     table = fuse.create_table(str(tmp_path / "t"), "id BIGINT", properties={"zone_rows": 1})
     table.append(pa.table({"id": [1, 2]}))
@@ -275,6 +285,7 @@ def test_where_spark_has_no_file_system_the_python_source_reads_and_says_so(
     assert df.filter("id > 1").count() == 2
 
 
+@pytest.mark.any_spark
 def test_an_attached_table_whose_source_is_in_another_bucket_is_read(spark: SparkSession, s3: dict[str, str]) -> None:
     options, lake = {**s3, "shared_places": "s3://lake"}, open_store("s3://lake/t", s3)
     for first in (0, 10):
@@ -298,6 +309,7 @@ def test_an_attached_table_whose_source_is_in_another_bucket_is_read(spark: Spar
         fuse_spark.read(spark, "s3://tables/attached", options=s3)
 
 
+@pytest.mark.any_spark
 def test_a_host_given_later_counts_for_dataframes_that_are_there(spark: SparkSession, url: str) -> None:
     other = spark.newSession()
     df = fuse_spark.read(other, url).filter("code = 'c7919'").select("id")

@@ -13,8 +13,6 @@ from fuse_index import spark as fuse_spark
 from fuse_index.pruning.explanation import Explanation
 from tests.spark.native.test_aggregates import answered
 
-pytestmark = pytest.mark.any_spark
-
 SCALE, BLOCK_ROWS = 0.01, 4_000  # a block of lineitem has the lines of half a year
 
 

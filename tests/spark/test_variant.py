@@ -117,10 +117,12 @@ def check_locally_found_rows(url: str, plain: DataFrame, indexes: bool) -> None:
     assert opaque <= 0.35 * len(QUESTIONS)  # floats as text, and as instants, are left to Java
 
 
+@pytest.mark.any_spark
 def test_locally_found_rows_are_those_that_spark_finds(url: str, plain: DataFrame) -> None:
     check_locally_found_rows(url, plain, indexes=True)
 
 
+@pytest.mark.any_spark
 @pytest.mark.parametrize("url", ["auto"], indirect=True)  # the tables differ in their index alone
 def test_rows_found_locally_without_an_index_are_those_that_spark_finds(url: str, plain: DataFrame) -> None:
     check_locally_found_rows(url, plain, indexes=False)
@@ -163,6 +165,7 @@ def test_spark_reads_what_python_wrote(spark: SparkSession, tmp_path: Path) -> N
     assert table.schema.field("v").type == VARIANT
 
 
+@pytest.mark.any_spark
 def test_names_beyond_the_first_plane_are_found_among_many(spark: SparkSession, tmp_path: Path) -> None:
     """Spark looks a name up by halves among 32 or more, in the order of UTF-16."""
     names = [*(f"n{number}" for number in range(40)), "\uffee", "😀"]

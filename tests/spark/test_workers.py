@@ -27,8 +27,6 @@ from fuse_index.spark.source.stream_reader import StreamReader
 from fuse_index.spark.source.stream_writer import StreamWriter
 from fuse_index.spark.workers import ExplainedInWorkers, for_workers, worker_problems_explained
 
-pytestmark = pytest.mark.any_spark
-
 ELSEWHERE = """
 import pickle, sys
 sys.modules["fuse_index"] = sys.modules["fuse_storage"] = None

@@ -14,8 +14,6 @@ from fuse_index import spark as fuse_spark
 from tests.index.sources.one_table import OneTable, delete_equal_rows
 from tests.index.sources.test_delta_logs import deletion_vector, written_log
 
-pytestmark = pytest.mark.any_spark
-
 
 def test_procedures_attach_sync_and_convert(sql_spark: SparkSession, tmp_path: Path) -> None:
     lake, place = str(tmp_path / "lake"), str(tmp_path / "table")

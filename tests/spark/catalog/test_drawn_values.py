@@ -68,6 +68,7 @@ def test_clauses_draw_a_value_for_each_row(spark: SparkSession, table: str) -> N
     assert len({row.v for row in rows}) == 20
 
 
+@pytest.mark.every_spark
 def test_rows_are_updated_by_where_they_lie(spark: SparkSession, table: str) -> None:
     spark.sql(f"UPDATE {table} SET v = 'x' WHERE _metadata.row_index >= 0 AND id = 1")
     spark.sql(f"UPDATE {table} SET v = concat(_metadata.file_name LIKE '%.parquet', '/', id) WHERE id = 77")
@@ -115,6 +116,7 @@ def test_what_is_not_of_one_row_is_refused_in_clauses(spark: SparkSession, table
     assert spark.table(table).count() == 500
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     "statement",
     [

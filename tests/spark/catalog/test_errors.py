@@ -10,8 +10,6 @@ from pyspark.sql import SparkSession
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 
-pytestmark = pytest.mark.any_spark
-
 T = "fuse.e.t"
 
 

@@ -35,6 +35,7 @@ def make_table(path: Path, **properties: object) -> fuse.Table:
     return table
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_reads_the_blocks_of_its_account(sql_spark: SparkSession, tmp_path: Path, name: str) -> None:
     text, read = STATEMENTS[name]
@@ -55,6 +56,7 @@ def test_a_statement_reads_the_blocks_of_its_account(sql_spark: SparkSession, tm
     assert table.refresh().version == 3
 
 
+@pytest.mark.every_spark
 def test_keys_of_a_source_that_is_read_are_told_as_awaited(sql_spark: SparkSession, tmp_path: Path) -> None:
     make_table(tmp_path)
     place = f"fuse.`{tmp_path}/t`"
@@ -93,6 +95,7 @@ OWN_ACCOUNTS = {
 }
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("text", OWN_ACCOUNTS, ids=lambda text: " ".join(text.split()[:4:3]))
 def test_spark_s_own_explain_tells_the_blocks_of_a_statement(
     sql_spark: SparkSession, tmp_path: Path, text: str
@@ -127,6 +130,7 @@ INSERTS = {
 }
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("name", INSERTS)
 def test_an_insert_tells_what_it_reads_of_its_table_and_of_its_query(
     sql_spark: SparkSession, tmp_path: Path, name: str
@@ -160,6 +164,7 @@ def test_rows_that_go_elsewhere_are_told_by_their_query(sql_spark: SparkSession,
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("limits", [{}, {"max_blocks_per_trigger": 2}], ids=["all", "by two"])
 def test_a_stream_tells_what_its_first_batch_reads(
     sql_spark: SparkSession, tmp_path: Path, limits: dict[str, int]

@@ -44,6 +44,7 @@ STATEMENTS = [
 ]
 
 
+@pytest.mark.every_spark
 def test_statements_change_rows_by_their_keys(sql_spark: SparkSession, tmp_path: Path) -> None:
     table = fuse.create_table(
         tmp_path / "t", "id BIGINT, name STRING, n INT", primary_key=["id"], properties={"block_rows": 10}
@@ -67,7 +68,6 @@ def test_statements_change_rows_by_their_keys(sql_spark: SparkSession, tmp_path:
             table.maintenance.tier()
 
 
-@pytest.mark.any_spark
 def test_a_delete_of_partitions_opens_no_file_of_theirs(sql_spark: SparkSession, tmp_path: Path) -> None:
     """The files are gone before: whoever opened one would raise."""
     name, columns, key = f"fuse.`{tmp_path}/t`", "id BIGINT, day DATE, n INT", ["id", "day"]
@@ -95,7 +95,6 @@ def test_a_delete_of_partitions_opens_no_file_of_theirs(sql_spark: SparkSession,
     assert (table.stored.segments().base_block_count, table.snapshot.operation) == (0, "delete")
 
 
-@pytest.mark.any_spark
 def test_a_statement_goes_with_tiering_and_not_with_changes(sql_spark: SparkSession, tmp_path: Path) -> None:
     table, name = fuse.create_table(tmp_path / "t", "id BIGINT, n INT", primary_key=["id"]), f"fuse.`{tmp_path}/t`"
     table.upsert([{"id": i, "n": 0} for i in range(10)])

@@ -67,6 +67,7 @@ VALUES = f"{NEW} WHERE id IS NOT NULL"
 EVALUATED = f"SELECT id, code, max(n) AS n FROM ({NEW}) WHERE id IS NOT NULL GROUP BY id, code"
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     ("source", "on", "clauses"),
     [
@@ -91,7 +92,6 @@ def test_only_blocks_that_may_hold_a_key_are_read_and_rewritten(
     assert (len(before - after), len(after - before)) == {UPSERT: (1, 2), UPDATE: (1, 1), INSERT: (0, 1)}[clauses]
 
 
-@pytest.mark.any_spark
 @pytest.mark.parametrize(
     ("source", "on"),
     [
@@ -107,7 +107,6 @@ def test_a_source_without_a_key_that_the_table_has_opens_no_block(
     assert found(table) == untouched()
 
 
-@pytest.mark.any_spark
 def test_beyond_so_many_keys_their_bounds_are_asked_about(sql_spark: SparkSession, table: fuse.Table) -> None:
     source = "SELECT id + 35 AS id, CAST(id AS STRING) AS code, -1 AS n FROM range(10100)"
     with only_blocks(table, set(range(35, 40))):
@@ -116,14 +115,12 @@ def test_beyond_so_many_keys_their_bounds_are_asked_about(sql_spark: SparkSessio
     assert found(table) == {i: (code, n if i < 35 else -1) for i, (code, n) in untouched().items()}
 
 
-@pytest.mark.any_spark
 def test_rows_without_a_source_are_looked_for_everywhere(sql_spark: SparkSession, table: fuse.Table) -> None:
     merge(sql_spark, table, VALUES, "t.id = s.id", f"{UPSERT} WHEN NOT MATCHED BY SOURCE THEN DELETE")
 
     assert found(table) == {7: ("c39", -1), 8: ("c16", -2), 100: ("c100", -3)}
 
 
-@pytest.mark.any_spark
 def test_what_is_random_in_a_source_is_the_same_to_its_keys_and_to_the_join(
     sql_spark: SparkSession, table: fuse.Table
 ) -> None:
@@ -187,7 +184,6 @@ def test_rows_that_it_would_have_matched_are_a_conflict(
     assert sorted(table.refresh().scan().to_arrow()["n"].to_pylist()) == [-5, *range(BLOCKS * ROWS)]
 
 
-@pytest.mark.any_spark
 def test_a_source_that_reads_the_table_itself_minds_every_row(
     sql_spark: SparkSession, table: fuse.Table, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ def listed(spark: SparkSession, name: str = "fuse.db.t") -> list[tuple[Any, ...]
     return [(*(None if each is None else str(each) for each in row.partition), row.rows) for row in found]
 
 
+@pytest.mark.every_spark
 def test_statements_keep_to_partitions(spark: SparkSession, catalog: fuse.Catalog) -> None:
     spark.sql(f"CREATE TABLE fuse.db.t ({COLUMNS}) PARTITIONED BY (`the day`, c)")
     spark.sql(f"INSERT INTO fuse.db.t {ROWS}")
@@ -58,6 +59,7 @@ def test_statements_keep_to_partitions(spark: SparkSession, catalog: fuse.Catalo
     ]
 
 
+@pytest.mark.every_spark
 def test_overwrites_replace_the_partitions_that_rows_come_for(spark: SparkSession, catalog: fuse.Catalog) -> None:
     spark.sql(f"CREATE TABLE fuse.db.t ({COLUMNS}) PARTITIONED BY (`the day`, c)")
     spark.sql(f"INSERT INTO fuse.db.t {ROWS}")

@@ -118,6 +118,7 @@ EVOLUTIONS: dict[str, tuple[str, dict[str, str], dict[int, Row]]] = {
 }
 
 
+@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("evolution", EVOLUTIONS)
@@ -194,6 +195,7 @@ def test_a_column_that_comes_meanwhile_is_a_conflict(evolving: SparkSession, mak
         rmtree(url)
 
 
+@pytest.mark.every_spark
 def test_sparks_before_refuse_columns_that_they_would_leave_out(
     sql_spark: SparkSession, make: Callable[[str], fuse.Table]
 ) -> None:

@@ -39,6 +39,7 @@ def test_another_session_is_told_by_another_install(spark, catalog):
     assert ids(other, "SELECT id FROM fuse.db.t") == ids(spark, "SELECT id FROM fuse.db.t") == [1, 2]
 
 
+@pytest.mark.every_spark
 def test_a_session_has_several_catalogues(spark, catalog, tmp_path):
     fuse_spark.install(spark, catalog="lake", warehouse=tmp_path / "lake")
     spark.sql("CREATE NAMESPACE lake.db")
@@ -109,6 +110,7 @@ def test_if_not_exists_never_fails_when_many_say_it(spark, catalog):
     assert catalog.namespace_exists("same")
 
 
+@pytest.mark.every_spark
 def test_sessions_that_create_and_drop_one_index_are_told_by_spark_s_own_conditions(spark, catalog):
     sessions = [spark, *(spark.newSession() for _ in range(3))]
     for session in sessions:
@@ -147,6 +149,7 @@ def test_an_index_that_came_after_its_table_was_opened_is_one_that_there_is(spar
         spark.sql("CREATE INDEX other ON fuse.db.t USING bloom (name)")
 
 
+@pytest.mark.every_spark
 def test_a_query_reads_one_snapshot_of_a_table_throughout(spark, catalog, monkeypatch):
     real_open = TableNames.open
 
@@ -166,6 +169,7 @@ def test_a_query_reads_one_snapshot_of_a_table_throughout(spark, catalog, monkey
     assert ids(spark, query) == []
 
 
+@pytest.mark.every_spark
 def test_a_name_is_loaded_once_for_a_query(spark, catalog, monkeypatch):
     opened, real_open = [], TableNames.open
     monkeypatch.setattr(
@@ -196,6 +200,7 @@ def test_a_dataframe_keeps_its_snapshot_while_its_table_is_changed_replaced_and_
     assert before.where("name = 'b'").count() == 1
 
 
+@pytest.mark.every_spark
 def test_views_follow_their_tables(spark, catalog):
     spark.sql("CREATE VIEW default.kept AS SELECT id FROM fuse.db.t WHERE name > 'a'")
     spark.sql("CREATE TEMPORARY VIEW passing AS SELECT id FROM fuse.db.t WHERE name > 'a'")
@@ -209,6 +214,7 @@ def test_views_follow_their_tables(spark, catalog):
         spark.sql("DROP VIEW passing")
 
 
+@pytest.mark.every_spark
 def test_a_stream_is_read_and_written_by_name(spark, catalog, tmp_path):
     stream = spark.readStream.option("where", "id > 1").table("fuse.db.t")
     query = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).toTable("fuse.db.copied")
@@ -238,6 +244,7 @@ def test_a_catalogue_cannot_have_any_name(spark, name):
         fuse_spark.install(spark, catalog=name)
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("statement", ["CREATE OR REPLACE TABLE fuse.db.t (k INT)", "DROP TABLE fuse.db.t"])
 def test_a_table_that_is_replaced_or_dropped_under_a_query_is_read_to_its_end(spark, catalog, statement):
     frame = spark.table("fuse.db.t")
@@ -263,6 +270,7 @@ def test_what_is_cached_is_of_its_snapshot_and_no_answer_for_a_newer_one(spark, 
     assert ids(spark, "SELECT id FROM fuse.db.t") == [1, 2, 3]
 
 
+@pytest.mark.every_spark
 def test_the_catalog_of_a_session_in_python(spark, catalog):
     spark.catalog.setCurrentCatalog("fuse")
     spark.catalog.setCurrentDatabase("db")
@@ -283,6 +291,7 @@ def test_the_catalog_of_a_session_in_python(spark, catalog):
     assert fuse_spark.explain(spark.table("t").where("id = 1")).to_dict()
 
 
+@pytest.mark.every_spark
 def test_procedures_are_listed_where_spark_has_the_statement(spark, catalog):
     if spark.version < "4.1":
         pytest.skip("Spark 4.0 has no SHOW PROCEDURES")
@@ -302,6 +311,7 @@ def test_explain_as_a_procedure_tells_what_an_index_removed(spark, catalog):
     assert "blocks   1 of 2 to read" in lines
 
 
+@pytest.mark.every_spark
 def test_what_show_create_table_prints_makes_the_same_table(spark, catalog):
     spark.sql("""CREATE TABLE fuse.db.made (
         id BIGINT NOT NULL COMMENT 'who', city STRING DEFAULT 'Bonn', odd STRING NOT NULL DEFAULT "it's\\\\",
@@ -323,6 +333,7 @@ def test_what_show_create_table_prints_makes_the_same_table(spark, catalog):
     assert catalog.load_table_properties("db.made")["comment"] == "people"
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     "statement", ["OPTIMIZE", "OPTIMIZE delta.`/x/y`", "VACUUM spark_catalog.default.t", "EXPLAIN OPTIMIZE t"]
 )

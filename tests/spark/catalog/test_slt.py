@@ -20,6 +20,7 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     spark.catalog.setCurrentCatalog("spark_catalog")
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
 def test_statements_give_what_their_file_says(spark: SparkSession, warehouse: Path, file: Path) -> None:
     differences = slt.follow(spark, file, warehouse)

@@ -13,8 +13,6 @@ import fuse_index as fuse
 from fuse_storage.testing import check_invariants
 from tests.spark.servers import PROGRAMS, process
 
-pytestmark = pytest.mark.any_spark
-
 COLUMNS = "id BIGINT, kind STRING"
 
 

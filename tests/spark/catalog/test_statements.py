@@ -73,6 +73,7 @@ def before_4_1(spark: SparkSession) -> bool:
     return spark.version < "4.1"
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("statement", INSERTS)
 def test_rows_come_as_into_a_plain_table(pair: Pair, statement: str) -> None:
     if statement == "with a list of columns" and before_4_1(pair.spark):
@@ -98,6 +99,7 @@ FRAMES: dict[str, tuple[Callable[[DataFrame, str], None], list[int]]] = {
 }
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("frame", FRAMES)
 def test_data_frames_are_written_by_name(pair: Pair, frame: str) -> None:
     rows = pair.spark.sql(
@@ -135,6 +137,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_refused_statement_changes_nothing(pair: Pair, case: str) -> None:
     statement, words = REFUSED[case]
@@ -144,6 +147,7 @@ def test_a_refused_statement_changes_nothing(pair: Pair, case: str) -> None:
     assert len(pair.operations()) == 2
 
 
+@pytest.mark.every_spark
 def test_rows_that_fail_halfway_leave_nothing(pair: Pair) -> None:
     with pytest.raises(Exception, match=r"OVERFLOW|DIVIDE_BY_ZERO"):
         pair.ours("INSERT INTO $T SELECT id, 'x', 100 / (id - 39), NULL FROM range(0, 40, 1, 4)")
@@ -178,6 +182,7 @@ TYPED = {
 }
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("zone", ["UTC", "America/St_Johns"])
 def test_rows_that_the_driver_has_are_written_there_and_are_those_that_tasks_write(
     sql_spark: SparkSession, tmp_path: Path, zone: str, monkeypatch: pytest.MonkeyPatch
@@ -210,6 +215,7 @@ def test_a_column_that_hides_where_rows_lie_is_named(sql_spark: SparkSession, tm
     assert fuse.open_table(tmp_path / "t").scan().count() == 2
 
 
+@pytest.mark.every_spark
 def test_null_in_a_column_that_takes_none_is_refused(sql_spark: SparkSession, tmp_path: Path) -> None:
     name = f"fuse.`{tmp_path}/t`"
     sql_spark.sql(f"CREATE TABLE {name} (id BIGINT NOT NULL, kind STRING)")
@@ -224,7 +230,6 @@ def test_null_in_a_column_that_takes_none_is_refused(sql_spark: SparkSession, tm
     assert fuse.open_table(tmp_path / "t").scan().to_arrow().to_pylist() == [{"id": 1, "kind": "a"}]
 
 
-@pytest.mark.any_spark
 def test_comments_of_parts_of_columns_are_kept(sql_spark: SparkSession, tmp_path: Path) -> None:
     place = f"fuse.`{tmp_path}/t`"
     inner = "a: INT COMMENT 'first', b: ARRAY<STRUCT<c: STRING COMMENT 'third'>>"
@@ -242,6 +247,7 @@ def test_comments_of_parts_of_columns_are_kept(sql_spark: SparkSession, tmp_path
     assert [row.s.b[0].c for row in sql_spark.table(place).collect()] == ["x"]
 
 
+@pytest.mark.every_spark
 def test_jobs_of_a_statement_are_those_of_whoever_waits_for_it(sql_spark: SparkSession, tmp_path: Path) -> None:
     """So its group, its tags and its pool hold for them, and what cancels others' jobs cancels these."""
     url = str(tmp_path / "asked")
@@ -260,6 +266,7 @@ def test_jobs_of_a_statement_are_those_of_whoever_waits_for_it(sql_spark: SparkS
     assert fuse.open_table(url).count() == 2000
 
 
+@pytest.mark.every_spark
 def test_files_are_named_by_their_format_whatever_catalogue_is_current(sql_spark: SparkSession, tmp_path: Path) -> None:
     files = str(tmp_path / "files")
     sql_spark.range(3).write.parquet(files)

@@ -42,6 +42,7 @@ def test_char_is_refused_by_name(spark, catalog):
     assert "say VARCHAR(3)" in refusal(spark, "ALTER TABLE fuse.db.t ADD COLUMN c CHAR(3)")
 
 
+@pytest.mark.every_spark
 def test_varchar_is_checked_as_in_a_plain_parquet_table(spark, catalog):
     create = f"CREATE TABLE fuse.db.t ({COLUMNS})"
     if spark.version < "4.1":

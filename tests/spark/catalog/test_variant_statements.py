@@ -32,6 +32,7 @@ def rows(spark: SparkSession, place: str, where: str = "true") -> dict[int, Any]
     return {row.id: row.t for row in found}
 
 
+@pytest.mark.every_spark
 def test_rows_are_inserted_updated_deleted_and_merged(sql_spark: SparkSession, place: str) -> None:
     whole = {1: '{"a":1}', 2: None, 3: "null", 4: '"2024-01-02"', **{10 + n: f'{{"a":{n}}}' for n in range(5)}}
     assert rows(sql_spark, place) == whole
@@ -60,6 +61,7 @@ def test_rows_of_an_index_of_one_and_of_a_query_are_alike(sql_spark: SparkSessio
     assert row.v.toPython() == {"a": 1}
 
 
+@pytest.mark.every_spark
 @HAS_COLON
 def test_a_path_after_a_colon_is_voted_on(sql_spark: SparkSession, place: str) -> None:
     sql_spark.sql(f"CREATE INDEX by_path ON fuse.`{place}` USING json_path (v)")
@@ -124,6 +126,7 @@ def nested(sql_spark: SparkSession, tmp_path: Path) -> str:
     return place
 
 
+@pytest.mark.every_spark
 def test_variants_within_columns_go_every_way(sql_spark: SparkSession, nested: str, tmp_path: Path) -> None:
     first = ('{"a":1}', "[1,null]", '{"k":[1],"n":null}', 1)
     nothing = (None, None, None, None)

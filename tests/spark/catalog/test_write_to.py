@@ -23,6 +23,7 @@ def ids(df: DataFrame) -> list[int]:
     return sorted(row.id for row in df.collect())
 
 
+@pytest.mark.every_spark
 def test_write_to_in_all_its_forms(spark, catalog):
     numbers = spark.range(3)
     numbers.writeTo("fuse.db.t").tableProperty("block_rows", "10").create()
@@ -47,6 +48,7 @@ def test_write_to_in_all_its_forms(spark, catalog):
         numbers.writeTo("fuse.db.t").option("mergeSchema", "true").append()
 
 
+@pytest.mark.every_spark
 def test_save_as_table_and_insert_into(spark, catalog):
     numbers = spark.range(3)
     numbers.write.saveAsTable("fuse.db.t")

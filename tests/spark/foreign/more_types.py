@@ -114,10 +114,10 @@ _VALUES = {
 }
 
 
-def rows_sql(first: int, last: int, columns: dict[str, str]) -> str:
-    """A query of the rows from one id up to another, which one task gives."""
+def rows_sql(first: int, last: int, columns: dict[str, str], files: int = 1) -> str:
+    """A query of the rows from one id up to another, which so many tasks give, and write to as many files."""
     listed = ", ".join(f"{_VALUES[name]} `{name}`" for name in columns)
-    return f"SELECT {listed} FROM range({first}, {last}, 1, 1)"
+    return f"SELECT {listed} FROM range({first}, {last}, 1, {files})"
 
 
 _LEAVES = [

@@ -1,7 +1,6 @@
 """Tables that are partitioned by a column of some type, and conditions on it, and on others."""
 
 import random
-from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
@@ -33,19 +32,16 @@ VALUES = {
 """Values of a partition column by its type; NULL is one of each."""
 
 
-def rows_of(kind: str) -> Iterator[str]:
-    """A query of the rows of each partition."""
-    for number, value in enumerate([*VALUES[kind], "NULL"]):
-        ids = f"range({number * ROWS}, {(number + 1) * ROWS}, 1, 1)"
-        a = "concat('a', lpad(CAST(id * 7919 % 100000 AS STRING), 5, '0'))"
-        yield f"SELECT id, {a} a, CAST({value} AS {kind}) p FROM {ids}"
-
-
 def fill(spark: SparkSession, name: str, kind: str) -> None:
-    """Write a file into each partition of a table."""
+    """Write a file into each partition of a table, by a task of its own."""
+    values, a = VALUES[kind], "concat('a', lpad(CAST(id * 7919 % 100000 AS STRING), 5, '0'))"
+    cases = " ".join(f"WHEN {number} THEN CAST({value} AS {kind})" for number, value in enumerate(values))
+    files = len(values) + 1  # the last is that of NULL
     with conf(spark, spark_sql_session_timeZone="Europe/Berlin"):
-        for rows in rows_of(kind):
-            spark.sql(f"INSERT INTO {name} {rows}")
+        spark.sql(
+            f"INSERT INTO {name} SELECT id, {a} a, CASE id DIV {ROWS} {cases} END p "
+            f"FROM range(0, {files * ROWS}, 1, {files})"
+        )
 
 
 def condition(chosen: random.Random, kind: str) -> str:

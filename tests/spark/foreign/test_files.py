@@ -56,6 +56,7 @@ def reversed_rows(number: int) -> pa.Table:
     return rows(number).take(list(range(ROWS - 1, -1, -1)))
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(("value", "other"), [(NEW, with_new_value), (a_of(3 * ROWS + 1), reversed_rows)])
 def test_a_file_that_is_replaced_behind_a_listing_is_read(
     ways: Ways, folder: Path, value: str, other: Callable[[int], pa.Table]
@@ -114,6 +115,7 @@ def test_a_table_that_is_overwritten_by_what_is_read_of_another(ways: Ways, tmp_
         spark.sql("DROP TABLE over")
 
 
+@pytest.mark.every_spark
 def test_a_column_with_a_default_is_not_null_in_files_without_it(ways: Ways, folder: Path, tmp_path: Path) -> None:
     spark = ways.spark
     spark.sql(f"CREATE TABLE grown USING parquet LOCATION '{folder}'")
@@ -146,6 +148,7 @@ def readers(ways: Ways, place: Path) -> dict[str, Callable[[], DataFrame]]:
     }
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("in_files", ["year", "other"])
 def test_columns_that_paths_give(ways: Ways, tmp_path: Path, in_files: str) -> None:
     place = tmp_path / "lake"
@@ -180,6 +183,7 @@ def test_an_index_of_one_partition_helps_the_whole(ways: Ways, tmp_path: Path) -
         ways.same(f"SELECT * FROM parquet.`{place}` WHERE {where}")
 
 
+@pytest.mark.every_spark
 def test_a_schema_of_one_s_own(ways: Ways, folder: Path) -> None:
     def reader(schema: str, where: str) -> Callable[[], DataFrame]:
         return lambda: ways.spark.read.schema(schema).parquet(str(folder)).where(where)
@@ -201,6 +205,7 @@ def test_a_schema_of_one_s_own(ways: Ways, folder: Path) -> None:
         ways.same(reader("id BIGINT, A STRING", "A IS NULL AND id < 7"))
 
 
+@pytest.mark.every_spark
 def test_padded_and_collated_columns_of_a_table(ways: Ways, folder: Path) -> None:
     spark = ways.spark
     columns = "id BIGINT, a CHAR(9), b STRING COLLATE UTF8_LCASE, n INT"
@@ -232,6 +237,7 @@ def test_names_of_files_are_not_unescaped(ways: Ways, tmp_path: Path) -> None:
         assert ways.same(query) == [Use(3, 2, 0, 0)]
 
 
+@pytest.mark.every_spark
 def test_old_calendars(ways: Ways, tmp_path: Path) -> None:
     place = str(tmp_path / "lake")
     days = "SELECT DATE_ADD(DATE'1970-01-01', CAST(id AS INT) * 40) d, TIMESTAMP_SECONDS(id * 86400) t FROM range(8)"
@@ -251,6 +257,7 @@ def test_old_calendars(ways: Ways, tmp_path: Path) -> None:
     assert ways.left_out(legacy) == []
 
 
+@pytest.mark.every_spark
 def test_a_partitioned_table_and_keys_that_prune_it(ways: Ways, tmp_path: Path) -> None:
     spark, place = ways.spark, tmp_path / "lake"
     for number in range(FILES):
@@ -267,6 +274,7 @@ def test_a_partitioned_table_and_keys_that_prune_it(ways: Ways, tmp_path: Path) 
     assert ways.same(f"SELECT * FROM parquet.`{place}` WHERE p IN (1, 2) AND a = '{a_of(5)}'") == [Use(2, 2)]
 
 
+@pytest.mark.every_spark
 def test_buckets_stay_where_joins_expect_them(ways: Ways) -> None:
     spark = ways.spark
     spark.createDataFrame(pa.concat_tables(map(rows, range(FILES)))).createOrReplaceTempView("all_rows")

@@ -48,6 +48,7 @@ def typed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"parquet.`{home}/lake`"
 
 
+@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize("column", COLUMNS)
 def test_every_order_of_every_type(ways: Ways, typed: str, column: str) -> None:
@@ -129,6 +130,7 @@ def test_files_that_no_index_knows_and_one_that_was_replaced(ways: Ways, tmp_pat
     assert [row.id for row in ways.spark.sql(first).collect()] == [ROWS, ROWS + 1]
 
 
+@pytest.mark.every_spark
 def test_a_limit_below_a_condition_and_a_join(ways: Ways, typed: str) -> None:
     assert ways.left_out(f"SELECT * FROM (SELECT * FROM {typed} ORDER BY id LIMIT 5) WHERE x = 3") == [7]
     query = f"SELECT p.id, q.id FROM (SELECT * FROM {typed} ORDER BY id DESC LIMIT 5) p JOIN {typed} q ON p.id = q.id"

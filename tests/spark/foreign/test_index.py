@@ -61,6 +61,7 @@ def failure(session: SparkSession, statement: str) -> str:
     return str(raised.value).splitlines()[0]
 
 
+@pytest.mark.every_spark
 def test_one_call_and_the_query_as_it_was_reads_one_file_of_six(session: SparkSession, lake: Path) -> None:
     query = f"SELECT * FROM parquet.`{lake}` WHERE key = '{key(4, 120)}'"
     before = session.sql(query).collect()
@@ -104,6 +105,7 @@ def test_a_source_is_named_as_queries_name_it(session: SparkSession, lake: Path,
         session.sql("DROP TABLE lake_of_names")
 
 
+@pytest.mark.every_spark
 def test_partitions_that_are_read_are_looked_for_by_their_table(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +128,7 @@ def test_partitions_that_are_read_are_looked_for_by_their_table(
     assert fuse_spark.explain(again).source == SourceUse("parquet", FILES, FILES - 1, 0, 0)
 
 
+@pytest.mark.every_spark
 def test_the_ui_counts_files(session: SparkSession, lake: Path) -> None:
     fuse_spark.index(session, str(lake), "bloom", ["key"])
     pq.write_table(rows(7), lake / "later.parquet")
@@ -146,6 +149,7 @@ def test_the_ui_counts_files(session: SparkSession, lake: Path) -> None:
     assert "FuseIndexedScan" in last.physicalPlanDescription()
 
 
+@pytest.mark.every_spark
 def test_new_files_are_read_and_a_refresh_makes_them_known(session: SparkSession, lake: Path) -> None:
     fuse_spark.index(session, str(lake), "bloom", ["key"])
     pq.write_table(rows(9), lake / "part-9.parquet")
@@ -217,6 +221,7 @@ def test_indexes_are_listed_and_dropped_one_by_one_and_all_together(session: Spa
         fuse_spark.explain(session.sql(query))
 
 
+@pytest.mark.every_spark
 def test_keys_of_a_join_that_were_broadcast_leave_out_files(session: SparkSession, lake: Path) -> None:
     fuse_spark.index(session, str(lake), "bloom", ["key"])
     # Not by createDataFrame, which makes the session the active one for tests to come.
@@ -234,6 +239,7 @@ def test_keys_of_a_join_that_were_broadcast_leave_out_files(session: SparkSessio
     assert both.count() == 2 + FILES * ROWS
 
 
+@pytest.mark.every_spark
 def test_votes_are_switched_off_for_a_session_a_read_and_a_table(session: SparkSession, lake: Path) -> None:
     fuse_spark.index(session, str(lake), "bloom", ["key"])
     condition = f"key = '{key(2, 7)}'"
@@ -295,6 +301,7 @@ def test_what_cannot_be_indexed_is_said_in_one_sentence(session: SparkSession, l
         fuse_spark.index(session.newSession(), str(lake), "bloom", ["key"])
 
 
+@pytest.mark.every_spark
 def test_create_index_on_a_table_of_somebody_else_is_kept_in_the_warehouse(session: SparkSession, lake: Path) -> None:
     session.sql(f"CREATE TABLE lake_of_statements USING parquet LOCATION '{lake}'")
     name = "spark_catalog.default.lake_of_statements"

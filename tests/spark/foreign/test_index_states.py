@@ -72,6 +72,7 @@ def test_damage(ways: Ways, lake: Path, tmp_path: Path, damage: str) -> None:
     assert len(ways.with_votes(query(lake))[0]) == 1
 
 
+@pytest.mark.every_spark
 def test_a_kind_that_answers_wrongly_and_one_that_is_missing(ways: Ways, lake: Path, tmp_path: Path) -> None:
     other = Ways(ways.spark.newSession())
     host = Host([broken_kinds])
@@ -110,6 +111,7 @@ def test_threads_that_ask_while_files_come(ways: Ways, lake: Path, tmp_path: Pat
     assert found == [1] * 9
 
 
+@pytest.mark.every_spark
 def test_one_plan_that_is_executed_by_many_threads(ways: Ways, lake: Path, tmp_path: Path) -> None:
     use_index(ways.spark, lake, tmp_path / "index")
     df = ways.spark.sql(query(lake, a_of(777)))

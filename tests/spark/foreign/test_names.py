@@ -79,6 +79,7 @@ def test_a_partition_column_with_a_dot(spark: SparkSession, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.every_spark
 def test_votes_on_dotted_names(ways: Ways, spark: SparkSession, tmp_path: Path) -> None:
     lake = write_lake(tmp_path, "a")
     table = fuse.attach(lake, tmp_path / "votes", votes_only=True)

@@ -93,6 +93,7 @@ def _with_null(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays([values.slice(0, 5), pa.nulls(1, values.type), values.slice(6)])
 
 
+@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.filterwarnings("ignore:left out of the table")
 @pytest.mark.parametrize("name", COLUMNS)

@@ -76,6 +76,7 @@ def test_a_file_that_no_index_knows(ways: Ways, source: str) -> None:
         (lake / "9.parquet").unlink()
 
 
+@pytest.mark.every_spark
 def test_conditions_on_values_of_a_function(spark: SparkSession, ways: Ways, tmp_path: Path) -> None:
     host, lake = Host([acme_functions]), tmp_path / "lake"
     lake.mkdir()

@@ -13,6 +13,7 @@ from tests.spark.foreign.sources import MISSING, ROWS, ZONE, a_of, use_index
 from tests.spark.foreign.ways import Use, Ways
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(("changed", "in_part"), [(bytes, 1), (with_columns_exchanged, 0), (with_dictionaries_at_0, 0)])
 def test_row_groups_are_read_wherever_readers_look_for_them(
     ways: Ways, tmp_path: Path, changed: Callable[[bytes], bytes], in_part: int

@@ -53,6 +53,7 @@ def written_under(ways: Ways, settings: dict[str, str], query: str) -> Callable[
     return given
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(("before", "after"), [("UTC", "Asia/Kathmandu"), ("America/New_York", "Europe/Berlin")])
 def test_another_time_zone(ways: Ways, source: str, before: str, after: str) -> None:
     for where in CLOCKS:
@@ -63,6 +64,7 @@ def test_another_time_zone(ways: Ways, source: str, before: str, after: str) -> 
             ways.same("SELECT * FROM of_before WHERE id % 3 > 0")
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(("before", "after"), [("true", "false"), ("false", "true")])
 def test_other_arithmetic(ways: Ways, source: str, before: str, after: str) -> None:
     for where in OVERFLOWS:
@@ -71,6 +73,7 @@ def test_other_arithmetic(ways: Ways, source: str, before: str, after: str) -> N
             ways.same(written_under(ways, {"spark.sql.ansi.enabled": before}, query))
 
 
+@pytest.mark.every_spark
 def test_names_that_differ_in_case(ways: Ways, tmp_path: Path) -> None:
     spark, lake = ways.spark, tmp_path / "lake"
     lake.mkdir()
@@ -95,6 +98,7 @@ def test_names_that_differ_in_case(ways: Ways, tmp_path: Path) -> None:
                     ways.same(f"SELECT * FROM two_cases WHERE {where}")
 
 
+@pytest.mark.every_spark
 def test_a_cache_that_votes_filled(ways: Ways, spark: SparkSession, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE cached_of USING parquet LOCATION '{tmp_path}/lake' AS SELECT * FROM range(0, 90, 1, 6)")
     use_index(spark, tmp_path / "lake", tmp_path / "index", columns=["id"])

@@ -31,6 +31,7 @@ def without_votes(ways: Ways, source: str) -> dict[str, Any]:
     return {name: ways.without(sql.format(t=source)) for name, (sql, _) in (SHAPES | OF_FILES).items()}
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_shapes_of_queries(ways: Ways, source: str, without_votes: dict[str, Any], adaptive: str) -> None:
     shapes = SHAPES | OF_FILES
@@ -53,6 +54,7 @@ def test_random_conditions(ways: Ways, source: str, seed: int) -> None:
     assert not any(use.unknown or use.problem for use in told)
 
 
+@pytest.mark.every_spark
 def test_row_groups_are_left_out_too(ways: Ways, source: str) -> None:
     assert ways.same(f"SELECT * FROM {source} WHERE a = '{X}'") == [Use(FILES, FILES - 1, 0, 1)]
     df = ways.spark.sql(f"SELECT * FROM {source} WHERE a = '{X}' AND length(b) > 0")
@@ -61,6 +63,7 @@ def test_row_groups_are_left_out_too(ways: Ways, source: str) -> None:
     assert scan.metrics().apply("numOutputRows").value() == ROWS // 4
 
 
+@pytest.mark.every_spark
 def test_one_dataframe_in_many_places(ways: Ways, source: str) -> None:
     def query() -> DataFrame:
         some = ways.spark.table(source).where(col("a").isin(X, Y))
@@ -71,6 +74,7 @@ def test_one_dataframe_in_many_places(ways: Ways, source: str) -> None:
     assert sorted(set(ways.left_out(query))) == [6, 7]
 
 
+@pytest.mark.every_spark
 def test_views_and_cached_dataframes(ways: Ways, source: str) -> None:
     spark = ways.spark
     spark.sql(f"CREATE OR REPLACE TEMP VIEW narrow AS SELECT id, a AS key FROM {source} WHERE n < 500")
@@ -103,6 +107,7 @@ ERRORS = [
 ]
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_an_error_is_the_same_unless_its_rows_were_left_out(ways: Ways, source: str, ansi: str) -> None:
     with conf(ways.spark, spark_sql_ansi_enabled=ansi):
@@ -133,6 +138,7 @@ def test_an_explanation_before_the_query_runs_is_that_of_the_run(ways: Ways, sou
     assert uses(df) == [Use(FILES, FILES - 1, 0, 1)]
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("mode", ["FORMATTED", "EXTENDED", "COST", "CODEGEN"])
 def test_spark_s_explain_names_the_scan(ways: Ways, source: str, mode: str) -> None:
     told = ways.spark.sql(f"EXPLAIN {mode} SELECT * FROM {source} WHERE a = '{X}'").head()[0]

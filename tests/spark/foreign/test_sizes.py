@@ -25,6 +25,7 @@ def broadcasts(df: DataFrame) -> int:
     return str(df._jdf.queryExecution().sparkPlan().toString()).count("BroadcastHashJoin")
 
 
+@pytest.mark.every_spark
 def test_a_side_that_votes_leave_little_of_is_broadcast(ways: Ways, sources: tuple[str, str]) -> None:
     left, right = sources
     query = f"SELECT p.id, q.b FROM {left} p JOIN {right} q ON p.b = q.b WHERE p.a = '{X}'"
@@ -48,11 +49,12 @@ def test_joins_of_many_sizes(ways: Ways, sources: tuple[str, str], plain: dict[s
     for number, threshold in enumerate(("-1", "12000", "24000", "10000000")):
         with conf(ways.spark, spark_sql_autoBroadcastJoinThreshold=threshold, spark_sql_adaptive_enabled=adaptive):
             joins = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
-            # each at each size: by default with adaptive execution, or without
-            for join in joins if everything() else joins[(number + (adaptive == "true")) % 2 :: 2]:
+            # each at each size: by default with adaptive execution, or without, and with the small side on one side
+            for turn, join in enumerate(joins if everything() else joins[(number + (adaptive == "true")) % 2 :: 2]):
                 columns = "count(*), sum(p.id)" + ("" if "SEMI" in join or "ANTI" in join else ", count(q.id)")
-                ways.same(f"SELECT {columns} FROM {right} p {join} {some} q ON p.id = q.id", plain)
-                ways.same(f"SELECT {columns} FROM {some} p {join} {right} q ON p.id = q.id + 1", plain)
+                sides = [f"{right} p {join} {some} q ON p.id = q.id", f"{some} p {join} {right} q ON p.id = q.id + 1"]
+                for side in sides if everything() else [sides[(number // 2 + turn) % 2]]:
+                    ways.same(f"SELECT {columns} FROM {side}", plain)
             ways.same(
                 f"SELECT count(*) FROM {some} p JOIN {right} q USING (id) JOIN {left} r USING (id) WHERE r.n > 3", plain
             )

@@ -52,8 +52,8 @@ OF_FEW_FILES = {
 """Conditions of which indexes know in how many files they may be true: no more of these are read."""
 
 
-def rows_sql(first: int, last: int) -> str:
-    """A query of the rows from one id up to another, which one task gives."""
+def rows_sql(first: int, last: int, files: int = 1) -> str:
+    """A query of the rows from one id up to another, which so many tasks give, and write to as many files."""
     return f"""SELECT id, concat('a', lpad(CAST(id * 7919 % 100000 AS STRING), 5, '0')) a,
       CASE WHEN id % 11 = 3 THEN NULL WHEN id % 13 = 4 THEN '' WHEN id % 17 = 2 THEN concat('Ä', id % 40)
         ELSE concat(IF(id % 2 = 0, 'B', 'b'), id % 40) END b,
@@ -75,7 +75,7 @@ def rows_sql(first: int, last: int) -> str:
       CASE WHEN id % 15 = 0 THEN NULL ELSE concat('c', id % 80) END c,
       concat('v', id % 90, IF(id % 4 = 0, '  ', '')) v, CAST(concat('x', id % 100) AS BINARY) bin,
       CASE WHEN id % 8 = 0 THEN NULL ELSE array(CAST(id % 30 AS INT), NULL, 7) END arr, CAST(id % 99 AS SMALLINT) sm
-      FROM range({first}, {last}, 1, 1)"""
+      FROM range({first}, {last}, 1, {files})"""
 
 
 _LEAVES = [

@@ -3,7 +3,7 @@
 import json
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -155,8 +155,7 @@ def same_on_conditions(ways: Ways, source: str, conditions: list[str], share: fl
     ``share``: of the conditions, which more are asked: Spark leaves out scans that it finds empty, and reads equal ones
     once.
     """
-    wanted = ", ".join(f"IF({each}, {k}, NULL)" for k, each in enumerate(conditions))
-    pairs = f"SELECT k, id FROM (SELECT id, explode(array({wanted})) k FROM {source}) WHERE k IS NOT NULL"
+    pairs = _in_one_scan(source, conditions)
     queries = [f"SELECT {k} k, id FROM {source} WHERE {each}" for k, each in enumerate(conditions)]
     alone = " UNION ALL ".join(queries)
     came, told = ways.with_votes(alone)
@@ -165,6 +164,24 @@ def same_on_conditions(ways: Ways, source: str, conditions: list[str], share: fl
     assert not isinstance(came, str), (came, conditions)
     assert len(told) > int(len(conditions) * share)
     return told
+
+
+def same_of_each(ways: Ways, source: str, conditions: Iterable[str]) -> dict[str, list[Use]]:
+    """As ``same_on_conditions``, with a query for each condition; what votes left out of its scans."""
+    conditions = list(conditions)
+    pairs, told = ways.without(_in_one_scan(source, conditions)), {}
+    assert not isinstance(pairs, str), pairs
+    for k, where in enumerate(conditions):
+        query = f"SELECT {k} k, id FROM {source} WHERE {where}"
+        came, told[where] = ways.with_votes(query)
+        assert came == [row for row in pairs if row.startswith(f"Row(k={k},")] or came == ways.without(query), where
+    return told
+
+
+def _in_one_scan(source: str, conditions: Sequence[str]) -> str:
+    """A query of the numbers of conditions, each with the ids that it is true on."""
+    wanted = ", ".join(f"IF({each}, {k}, NULL)" for k, each in enumerate(conditions))
+    return f"SELECT k, id FROM (SELECT id, explode(array({wanted})) k FROM {source}) WHERE k IS NOT NULL"
 
 
 def error_class(raised: Exception) -> str:

@@ -15,8 +15,6 @@ from fuse_index import spark as fuse_spark
 from fuse_index.spark.jobs.merge import MergeSource
 from fuse_storage.testing import check_invariants
 
-pytestmark = pytest.mark.any_spark
-
 BLOCKS, ROWS = 12, 50
 
 

@@ -10,8 +10,6 @@ from fuse_index import spark as fuse_spark
 from fuse_index.table.table import Table
 from fuse_index.table.views import METADATA_VIEWS
 
-pytestmark = pytest.mark.any_spark
-
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:

@@ -109,6 +109,7 @@ def test_what_is_kept_is_answered_however_it_is_written(tables: SparkSession, fo
     assert answered(compared(tables, f"SELECT {columns} FROM {{t}} WHERE flag > 'A'", name))
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     "query",
     [
@@ -138,12 +139,14 @@ LOOK_ALIKE = [
 ]
 
 
+@pytest.mark.every_spark
 def test_what_only_looks_alike_is_left_to_spark(tables: SparkSession) -> None:
     for text in LOOK_ALIKE:
         assert not answered(tables.sql(f"SELECT flag, sum({text}) FROM whole GROUP BY flag")), text
     compared(tables, f"SELECT flag, {', '.join(f'sum({text})' for text in LOOK_ALIKE)} FROM {{t}} GROUP BY flag")
 
 
+@pytest.mark.every_spark
 def test_on_overflow_sessions_differ_and_exact_decimals_do_not(tables: SparkSession) -> None:
     tables.conf.set("spark.sql.ansi.enabled", "false")
     try:

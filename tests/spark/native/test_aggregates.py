@@ -173,6 +173,7 @@ LEFT = [
 ]
 
 
+@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize("query", ANSWERED)
 def test_what_an_index_keeps_is_answered_from_it(tables: SparkSession, query: str) -> None:
@@ -180,6 +181,7 @@ def test_what_an_index_keeps_is_answered_from_it(tables: SparkSession, query: st
     assert answered(both(tables, query, "part")) == "partly"
 
 
+@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize("query", LEFT)
 def test_what_it_does_not_keep_is_left_as_it_was_and_explained(tables: SparkSession, query: str) -> None:
@@ -195,6 +197,7 @@ def test_of_a_constant_there_is_no_group_without_a_row(tables: SparkSession) -> 
     assert both(tables, "SELECT 'all', count(*) FROM {t} WHERE length(city) = 99 GROUP BY 1", "whole").collect() == []
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("seed", range(4))
 def test_any_question_has_sparks_answer(tables: SparkSession, seed: int) -> None:
     pick = random.Random(seed)
@@ -271,6 +274,7 @@ def test_rows_that_are_deleted_and_blocks_that_are_joined_stay_right(spark: Spar
         table.maintenance.compact()
 
 
+@pytest.mark.every_spark
 def test_a_count_of_the_whole_table_reads_nothing(tables: SparkSession) -> None:
     df = tables.table("part")
 
@@ -324,6 +328,7 @@ def test_a_damaged_state_costs_a_scan_of_its_block(spark: SparkSession, tmp_path
     assert any(vote.reason == "USED" and "1 of 2" in vote.detail for vote in fuse_spark.explain(df).votes)  # type: ignore[union-attr]
 
 
+@pytest.mark.every_spark
 def test_a_sum_that_may_overflow_is_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     fuse_spark.install(spark)
     table = fuse.create_table(str(tmp_path / "t"), "k INT, big BIGINT")
@@ -375,6 +380,7 @@ def test_sketches_are_those_that_spark_would_make(spark: SparkSession, tmp_path:
     assert whole.collect()[0].n == pytest.approx(len(set(ids) - {None}), rel=0.05)
 
 
+@pytest.mark.every_spark
 def test_sketches_that_a_table_holds_are_united_as_spark_does(spark: SparkSession, tmp_path: Path) -> None:
     fuse_spark.install(spark)
     url = str(tmp_path / "t")

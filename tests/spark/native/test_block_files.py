@@ -84,6 +84,7 @@ def frame(request: pytest.FixtureRequest, spark: SparkSession, file: Path) -> It
         spark.conf.unset(conf)
 
 
+@pytest.mark.every_spark
 def test_spark_infers_the_types_that_the_schema_names(frame: DataFrame) -> None:
     named = {field.name: field.to_json()["type"] for field in Schema.create(ARROW).fields}
 
@@ -98,6 +99,7 @@ def comparable(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "at": micros, "double": "NaN" if double != double else double, "scores": scores and dict(scores)}
 
 
+@pytest.mark.every_spark
 def test_spark_reads_the_rows_that_were_written(frame: DataFrame) -> None:
     found = frame.withColumn("at", unix_micros("at")).collect()
 
@@ -105,6 +107,7 @@ def test_spark_reads_the_rows_that_were_written(frame: DataFrame) -> None:
     assert [comparable(row.asDict(recursive=True)) for row in found] == [comparable(row) for row in expected]
 
 
+@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize(
     ("where", "count"),
@@ -131,6 +134,7 @@ def test_spark_finds_rows_by_its_own_pushed_filters(frame: DataFrame, where: str
     assert frame.where(where).count() == count
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("mode", ["EXCEPTION", "LEGACY", "CORRECTED"])
 def test_old_days_are_the_same_under_every_setting(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     at = pa.array([-(10**16) * 2], pa.timestamp("us", "UTC"))

@@ -56,7 +56,6 @@ QUERIES: list[Callable[[DataFrame], DataFrame]] = [
 
 
 @pytest.mark.alike
-@pytest.mark.any_spark
 @pytest.mark.parametrize("number", range(len(QUERIES)))
 def test_spark_reads_what_counts(spark: SparkSession, table: fuse.Table, view: DataFrame, number: int) -> None:
     whole = spark.createDataFrame(table.to_pandas(), "id BIGINT, name STRING, n INT")
@@ -66,7 +65,6 @@ def test_spark_reads_what_counts(spark: SparkSession, table: fuse.Table, view: D
     assert found == expected
 
 
-@pytest.mark.any_spark
 def test_a_frame_stays_at_its_commit_until_it_is_refreshed(spark: SparkSession, tmp_path: Path) -> None:
     url = str(tmp_path / "t")
     table = fuse.create_table(url, "id BIGINT, name STRING, n INT", primary_key=["id"], properties={"block_rows": 50})
@@ -95,6 +93,7 @@ def test_a_frame_stays_at_its_commit_until_it_is_refreshed(spark: SparkSession, 
     assert tuple(moved) == (109, 5, 109)
 
 
+@pytest.mark.every_spark
 def test_the_base_is_what_was_tiered(spark: SparkSession, table: fuse.Table) -> None:
     base = fuse_spark.read(spark, table.stored.store.url, tail=False)
 
@@ -113,6 +112,7 @@ READS = (
 )
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_spark_would_change_without_the_key_is_refused(spark: SparkSession, table: fuse.Table, name: str) -> None:
     url, version = table.stored.store.url, table.version

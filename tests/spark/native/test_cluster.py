@@ -8,8 +8,6 @@ from tests.effort import some_of
 from tests.spark.questions import BLOCKS, QUESTIONS, ROWS
 from tests.spark.servers import run
 
-pytestmark = pytest.mark.any_spark
-
 
 @pytest.fixture(scope="module")
 def told(cluster_url: str, tmp_path_factory: pytest.TempPathFactory) -> Any:

@@ -132,6 +132,7 @@ CONDITIONS = [
 ]
 
 
+@pytest.mark.every_spark
 def test_spark_reads_what_is_there(frame: DataFrame, table: fuse.Table) -> None:
     names = ["id", "tiny", "small", "whole", "price", "long", "term", "few", "day", "place", "tags"]
     expected = table.scan().to_arrow().select(names).to_pylist()
@@ -141,6 +142,7 @@ def test_spark_reads_what_is_there(frame: DataFrame, table: fuse.Table) -> None:
     assert found == sorted(expected, key=lambda row: row["id"])
 
 
+@pytest.mark.every_spark
 def test_pushed_filters_find_what_is_there(frame: DataFrame, table: fuse.Table) -> None:
     everything = frame.localCheckpoint()  # judged without any filter in a reader
     for condition in CONDITIONS:

@@ -54,7 +54,6 @@ def values(spark: SparkSession, table: Table) -> list[float]:
     return [row.value for row in fuse_spark.read(spark, table.stored.store.url).orderBy("id").collect()]
 
 
-@pytest.mark.any_spark
 def test_a_flipped_bit_in_a_data_page_is_an_error_or_changes_nothing(lenient: SparkSession, table: Table) -> None:
     expected = ROWS["value"].to_pylist()
     path = block_paths(table)[0]
@@ -73,7 +72,6 @@ def test_a_flipped_bit_in_a_data_page_is_an_error_or_changes_nothing(lenient: Sp
     assert values(lenient, table) == expected
 
 
-@pytest.mark.any_spark
 def test_a_missing_block_is_an_error(lenient: SparkSession, table: Table) -> None:
     rows = fuse_spark.read(lenient, table.stored.store.url)
     missing = block_paths(table)[1]
@@ -84,7 +82,6 @@ def test_a_missing_block_is_an_error(lenient: SparkSession, table: Table) -> Non
     assert "\tat " not in str(told.value).partition("JVM stacktrace")[0]
 
 
-@pytest.mark.any_spark
 def test_a_block_cut_short_is_an_error(lenient: SparkSession, table: Table) -> None:
     rows = fuse_spark.read(lenient, table.stored.store.url)
     path = block_paths(table)[1]
@@ -100,6 +97,7 @@ def swap(first: Path, second: Path) -> None:
     second.write_bytes(data)
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("way", ["changed places", "another", "a shorter one", "a longer one"])
 def test_another_block_under_the_name_of_a_block_is_an_error(lenient: SparkSession, tmp_path: Path, way: str) -> None:
     rows = {"a shorter one": 500, "a longer one": 2000}.get(way, 1000)
@@ -123,7 +121,6 @@ def test_another_block_under_the_name_of_a_block_is_an_error(lenient: SparkSessi
         assert native.where("id >= 1500").count() == 500
 
 
-@pytest.mark.any_spark
 def test_blocks_that_change_places_after_they_were_read_are_an_error(lenient: SparkSession, table: Table) -> None:
     url = table.stored.store.url
     assert fuse_spark.read(lenient, url).count() == 4000

@@ -102,12 +102,14 @@ QUERIES = [
 ]
 
 
+@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize("query", QUERIES)
 def test_queries_give_the_rows_that_rewritten_blocks_would(views: SparkSession, query: str) -> None:
     compare(views, query)
 
 
+@pytest.mark.every_spark
 def test_small_splits_and_readers_of_single_rows_give_the_same(views: SparkSession) -> None:
     few = {"spark__sql__files__maxPartitionBytes": "2000", "spark__sql__files__openCostInBytes": "1"}
     with session(views, **few):
@@ -121,6 +123,7 @@ def test_small_splits_and_readers_of_single_rows_give_the_same(views: SparkSessi
         compare(views, "SELECT id FROM {t} WHERE id BETWEEN 1 AND 3")
 
 
+@pytest.mark.every_spark
 def test_the_number_of_a_row_is_that_in_its_file(views: SparkSession, folder: Path) -> None:
     rows = fuse_spark.read(views, str(folder / "t")).where("id < 160")
     found = rows.select("id", "_metadata.row_index", "_metadata.file_name").collect()

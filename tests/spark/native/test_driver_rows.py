@@ -88,7 +88,6 @@ def compare(spark: SparkSession, query: str, jobs: int | None = 0) -> DataFrame:
     return df
 
 
-@pytest.mark.any_spark
 @pytest.mark.parametrize(
     "query",
     [
@@ -107,7 +106,6 @@ def test_lookups_start_no_job(tables: SparkSession, query: str) -> None:
     compare(tables, query)
 
 
-@pytest.mark.any_spark
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_values_of_every_type_are_those_of_spark_s_reader(tables: SparkSession, zone: str) -> None:
     tables.conf.set("spark.sql.session.timeZone", zone)
@@ -140,7 +138,6 @@ LEAVES = [
 ]
 
 
-@pytest.mark.any_spark
 @pytest.mark.parametrize("seed", range(4))
 def test_any_condition_leaves_the_rows_that_executors_find(tables: SparkSession, seed: int) -> None:
     draw = random.Random(seed)
@@ -159,7 +156,6 @@ def test_any_condition_leaves_the_rows_that_executors_find(tables: SparkSession,
         compare(tables, f"SELECT {draw.choice(columns)} FROM t WHERE {condition}", jobs=None)
 
 
-@pytest.mark.any_spark
 def test_what_is_over_the_rows_needs_no_exchange(tables: SparkSession) -> None:
     for query in (
         "SELECT count(*), sum(id), max(text) FROM t WHERE key IN (5, 6, 7)",
@@ -170,7 +166,6 @@ def test_what_is_over_the_rows_needs_no_exchange(tables: SparkSession) -> None:
     assert compare(tables, "SELECT count(*), sum(id) FROM t WHERE key = -1", jobs=1).collect() == [(0, None)]
 
 
-@pytest.mark.any_spark
 def test_executors_need_none_of_our_classes(tables: SparkSession) -> None:
     settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     for name, value in settings.items():
@@ -188,12 +183,12 @@ def test_executors_need_none_of_our_classes(tables: SparkSession) -> None:
             tables.conf.unset(name)
 
 
-@pytest.mark.any_spark
 def test_a_join_broadcasts_the_driver_s_rows(tables: SparkSession) -> None:
     query = "SELECT a.id, b.text FROM t a JOIN t b ON a.id = b.key WHERE a.key = 7 AND b.id < 5000"
     assert "FuseRows 1 rows on the driver" in plan_of(compare(tables, query, jobs=None))
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     "query",
     [
@@ -210,12 +205,12 @@ def test_what_the_driver_cannot_know_is_left_to_executors(tables: SparkSession, 
     assert "FuseRows" not in str(df._jdf.queryExecution().executedPlan().toString()).partition("Subquery")[0]
 
 
+@pytest.mark.every_spark
 def test_users_functions_run_on_executors(tables: SparkSession) -> None:
     tables.udf.register("odd", lambda value: value % 2 == 1, "boolean")
     compare(tables, "SELECT id FROM t WHERE key IN (7, 8, 9) AND odd(id)", jobs=None)
 
 
-@pytest.mark.any_spark
 def test_beyond_the_bounds_executors_read(tables: SparkSession) -> None:
     query = "SELECT * FROM t WHERE id BETWEEN 100 AND 119"
     tables.conf.set("spark.fuse.index.rows.maxScanBytes", "10")
@@ -237,7 +232,6 @@ def test_beyond_the_bounds_executors_read(tables: SparkSession) -> None:
         tables.conf.unset(MAX_BYTES)
 
 
-@pytest.mark.any_spark
 def test_columns_that_no_condition_looks_at_hardly_count(tables: SparkSession) -> None:
     query = "SELECT * FROM t WHERE key = 77"
     whole = int(tables.sql(query)._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
@@ -262,7 +256,6 @@ def test_a_deadline_that_passes_leaves_the_rows_to_executors(tables: SparkSessio
         tables.conf.unset("spark.fuse.index.rows.deadline")
 
 
-@pytest.mark.any_spark
 def test_what_raises_raises_as_before(tables: SparkSession) -> None:
     query = "SELECT CAST(concat('x', text) AS INT) FROM t WHERE key IN (5, 6, 7, 8, 9, 10)"
     with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
@@ -283,7 +276,6 @@ def test_a_plan_that_is_held_reads_its_own_snapshot(
     assert fuse_spark.read(spark, folder).where("id IN (3, 4)").collect() == [(4,)]
 
 
-@pytest.mark.any_spark
 def test_cached_and_equal_plans(tables: SparkSession) -> None:
     df = tables.sql("SELECT id, text FROM t WHERE key IN (5, 6, 7)")
     expected = sorted(map(repr, df.collect()))
@@ -305,6 +297,7 @@ def test_cached_and_equal_plans(tables: SparkSession) -> None:
     assert df.rdd.count() == len(expected)
 
 
+@pytest.mark.every_spark
 def test_calls_of_plugins_functions_are_evaluated_by_python(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -328,7 +321,6 @@ def test_calls_of_plugins_functions_are_evaluated_by_python(
         spark.catalog.dropTempView("texts")
 
 
-@pytest.mark.any_spark
 def test_rows_that_an_index_names_are_read_from_many_zones(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

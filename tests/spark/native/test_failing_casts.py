@@ -58,6 +58,7 @@ def outcome(spark: SparkSession, sql: str) -> str:
         return "raises"
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(("condition", "raises"), CONDITIONS)
 def test_the_driver_raises_where_executors_do(spark: SparkSession, table: str, condition: str, raises: bool) -> None:
     for question in (f"SELECT * FROM {table} WHERE {condition}", f"SELECT count(*) FROM {table} WHERE {condition}"):
@@ -68,6 +69,7 @@ def test_the_driver_raises_where_executors_do(spark: SparkSession, table: str, c
         spark.conf.unset("spark.fuse.index.rows.maxBytes")
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(("condition", "raises"), CONDITIONS)
 def test_statements_raise_alike_and_leave_nothing_behind(
     spark: SparkSession, table: str, condition: str, raises: bool
@@ -78,6 +80,7 @@ def test_statements_raise_alike_and_leave_nothing_behind(
         assert not raises or outcome(spark, f"SELECT * FROM {table}") == before
 
 
+@pytest.mark.every_spark
 def test_what_votes_leave_out_is_not_read(spark: SparkSession, table: str) -> None:
     spark.sql(f"UPDATE {table} SET n = 3 WHERE n = 1000")  # so that no other block has numbers as high as these
     assert outcome(spark, f"SELECT * FROM {table} WHERE CAST(x AS INT) = 5 AND n BETWEEN 10 AND 13") == "[('5', 12)]"

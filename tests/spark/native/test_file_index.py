@@ -71,6 +71,7 @@ def python_threads() -> int:
     return threading.active_count()
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("failure", [ValueError("bad"), MemoryError(), SystemExit(1), KeyboardInterrupt()], ids=repr)
 def test_a_vote_that_raises_reads_everything_and_says_why(
     spark: SparkSession, files: list[Path], failure: BaseException, caplog: pytest.LogCaptureFixture
@@ -83,7 +84,6 @@ def test_a_vote_that_raises_reads_everything_and_says_why(
     assert type(failure).__name__ in caplog.text
 
 
-@pytest.mark.any_spark
 def test_a_vote_that_hangs_is_given_up_on(spark: SparkSession, files: list[Path], deadline: float) -> None:
     release = threading.Event()
 
@@ -100,7 +100,6 @@ def test_a_vote_that_hangs_is_given_up_on(spark: SparkSession, files: list[Path]
     assert time.monotonic() - started < 20
 
 
-@pytest.mark.any_spark
 def test_a_vote_that_comes_late_serves_the_next_query(spark: SparkSession, files: list[Path], deadline: float) -> None:
     release = threading.Event()
 
@@ -119,7 +118,6 @@ def test_a_vote_that_comes_late_serves_the_next_query(spark: SparkSession, files
         time.sleep(0.1)
 
 
-@pytest.mark.any_spark
 @pytest.mark.parametrize(
     "answer",
     [
@@ -143,7 +141,6 @@ def test_an_answer_of_the_wrong_form_reads_everything(spark: SparkSession, files
     assert strange.filter("id = 42").collect() == [(42, "k2")]
 
 
-@pytest.mark.any_spark
 def test_a_raw_callback_that_raises_reads_everything(spark: SparkSession, files: list[Path]) -> None:
     def fail(request: str) -> bytes:
         raise OSError("socket closed")
@@ -151,7 +148,6 @@ def test_a_raw_callback_that_raises_reads_everything(spark: SparkSession, files:
     assert raw(spark, files, fail, "raising").filter("id = 42").collect() == [(42, "k2")]
 
 
-@pytest.mark.any_spark
 def test_a_judge_that_answers_for_another_number_of_blocks_is_not_believed(
     spark: SparkSession, files: list[Path]
 ) -> None:
@@ -160,7 +156,6 @@ def test_a_judge_that_answers_for_another_number_of_blocks_is_not_believed(
     assert fewer.filter("id = 42").collect() == [(42, "k2")]
 
 
-@pytest.mark.any_spark
 def test_a_dataframe_whose_voter_is_gone_reads_everything(spark: SparkSession, files: list[Path]) -> None:
     orphan = snapshot_dataframe(
         spark, NativeScan("nobody", "/orphan", "main", "indexes", "s1", listing(files), Schema.create(rows(0).schema))
@@ -169,7 +164,6 @@ def test_a_dataframe_whose_voter_is_gone_reads_everything(spark: SparkSession, f
     assert orphan.filter("id = 42").collect() == [(42, "k2")]
 
 
-@pytest.mark.any_spark
 def test_queries_with_a_shuffle_leak_no_thread(spark: SparkSession, files: list[Path]) -> None:
     asked = table(spark, files, everything)
 
@@ -184,6 +178,7 @@ def test_queries_with_a_shuffle_leak_no_thread(spark: SparkSession, files: list[
     assert python_threads() <= before
 
 
+@pytest.mark.every_spark
 def test_several_threads_may_query_at_once(spark: SparkSession, files: list[Path]) -> None:
     asked = table(spark, files, lambda trees: np.arange(FILES) >= 4)
 
@@ -202,6 +197,7 @@ def test_one_class_is_compiled_once_however_many_ask(spark: SparkSession) -> Non
     assert len({made.hashCode() for made in found}) == 1
 
 
+@pytest.mark.every_spark
 def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -> None:
     methods = spark._jsparkSession.experimental()
     before = methods.extraOptimizations()
@@ -248,7 +244,6 @@ def test_a_view_cannot_be_written_and_loses_no_file(spark: SparkSession, files: 
     assert target.count() == FILES * ROWS
 
 
-@pytest.mark.any_spark
 def test_what_was_used_last_is_kept() -> None:
     recent: LruCache[int, str] = LruCache(2)
     for number in (1, 2, 1, 3):
@@ -260,7 +255,6 @@ def test_what_was_used_last_is_kept() -> None:
     assert made == [2]
 
 
-@pytest.mark.any_spark
 def test_a_memo_has_at_most_so_many_bytes() -> None:
     recent: LruCache[str, bytes] = LruCache(10, 6, len)
     for key, value in (("a", b"12"), ("b", b"34"), ("a", b"123"), ("c", b"4")):
@@ -274,7 +268,6 @@ def test_a_memo_has_at_most_so_many_bytes() -> None:
     assert made == ["a", "b", "c", "d"]
 
 
-@pytest.mark.any_spark
 def test_a_failed_vote_is_not_remembered() -> None:
     answers = iter([ValueError("once"), np.array([True])])
 
@@ -296,7 +289,6 @@ def test_a_failed_vote_is_not_remembered() -> None:
     assert voter.apply(PRUNE) == b"\1\0\0\0\1\1" + counts
 
 
-@pytest.mark.any_spark
 def test_a_vote_that_a_fault_has_spoiled_is_soon_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     spoiled = replace(NOTHING, votes=(Vote("a = 1", "by_a", "bloom", Reason.CORRUPT),))
     asked: list[Explanation] = []

@@ -12,8 +12,6 @@ import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from fuse_index.pruning.explanation import Explanation
 
-pytestmark = pytest.mark.any_spark
-
 COUNT, BLOCKS = 600, 20
 CONDITIONS = {
     "year(ts) = 2022": 8,

@@ -74,11 +74,13 @@ def test_keys_of_a_column_in_no_order_prune_nothing(tmp_path: Path, name: str) -
     assert not judge(tmp_path, UNORDERED[name])
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("name", ["integers", "texts"])
 def test_an_index_makes_them_prune(tmp_path: Path, name: str) -> None:
     assert judge(tmp_path, UNORDERED[name], None, ("bloom", {}))
 
 
+@pytest.mark.every_spark
 def test_terms_are_judged_by_who_understands_them(tmp_path: Path) -> None:
     number, text = Column(("v",), pa.int64()), Column(("v",), pa.string())
     documents = pa.array([f'{{"n": "x{key}"}}' for key in SHUFFLED])
@@ -93,6 +95,7 @@ def test_terms_are_judged_by_who_understands_them(tmp_path: Path) -> None:
     assert judge(tmp_path / "6", RISING, number)
 
 
+@pytest.mark.every_spark
 def test_one_zone_is_read_or_not_whatever_the_key(tmp_path: Path) -> None:
     assert not judge(tmp_path, pa.array([1, 2, 3]))
 

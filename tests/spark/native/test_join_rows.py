@@ -65,7 +65,6 @@ def compare(spark: SparkSession, query: str) -> DataFrame:
 
 
 @pytest.mark.alike
-@pytest.mark.any_spark
 @pytest.mark.parametrize(
     ("query", "rows"),
     [
@@ -87,6 +86,7 @@ def test_rows_that_keys_name_are_read_by_the_driver(tables: SparkSession, query:
     assert f"FuseRows {rows} rows on the driver" in plan_of(compare(tables, query))
 
 
+@pytest.mark.every_spark
 def test_only_the_small_side_is_a_job(tables: SparkSession) -> None:
     """The rest is one task: rows of one partition are sorted and added up without an exchange."""
     query = "SELECT tag, sum(id) FROM big JOIN dim ON k = key GROUP BY tag ORDER BY tag"
@@ -98,6 +98,7 @@ def test_only_the_small_side_is_a_job(tables: SparkSession) -> None:
     assert "Exchange" not in plan_of(found).partition("Initial Plan")[0].replace("BroadcastExchange", "")
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     "query",
     [
@@ -124,6 +125,7 @@ def test_an_explanation_counts_the_keys_among_the_conditions(tables: SparkSessio
     assert explained.zones.kept <= 3
 
 
+@pytest.mark.every_spark
 def test_beyond_the_bounds_executors_read_by_these_keys(tables: SparkSession) -> None:
     tables.conf.set(MAX_BYTES, "30")
     try:
@@ -148,6 +150,7 @@ def test_other_keys_are_other_rows(tables: SparkSession) -> None:
     assert found == [[(3,)], [(490,)]]
 
 
+@pytest.mark.every_spark
 def test_a_cached_join_and_its_reuse(tables: SparkSession) -> None:
     query = "SELECT id, tag FROM big JOIN dim ON k = key"
     expected = sorted(map(repr, compare(tables, query).collect()))

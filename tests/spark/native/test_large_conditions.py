@@ -16,8 +16,6 @@ from fuse_index.reasons import Reason
 from fuse_index.spark.native.java_compiler import java_class
 from fuse_index.spark.session import find_native_session
 
-pytestmark = pytest.mark.any_spark
-
 BLOCKS = 4
 
 
@@ -123,6 +121,7 @@ def test_rows_are_the_same_with_a_condition_that_is_left_out(df: DataFrame, aske
     assert df.filter(f"n IN ({values}) AND n < 3").count() == 3
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize(
     ("count", "pushed"),
     [(100, "In(n, "), (101, "And(GreaterThanOrEqual(n,1001),LessThanOrEqual(n,1100))")],

@@ -73,6 +73,7 @@ def test_a_reply_that_a_fault_has_spoiled_is_kept_as_the_jvm_asks_again() -> Non
     assert planner.asked == ["prune", "aggregate"]
 
 
+@pytest.mark.every_spark
 def test_rows_and_what_is_known_of_columns_are_by_the_plan_that_votes_are_of() -> None:
     planner = Counted()
     callback = PlannerCallback(planner)
@@ -86,7 +87,6 @@ def test_rows_and_what_is_known_of_columns_are_by_the_plan_that_votes_are_of() -
     assert planner.asked == [None, "prune", "aggregate", planner.plan, planner.plan, None]
 
 
-@pytest.mark.any_spark
 def test_keys_of_a_join_are_asked_about_once_for_a_state(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +128,6 @@ def described(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return told
 
 
-@pytest.mark.any_spark
 def test_spark_is_told_of_a_state_once_and_of_each_branch(
     spark: SparkSession, tmp_path: Path, described: list[str]
 ) -> None:

@@ -68,6 +68,7 @@ ALIKE = [
 ]
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("query", ALIKE)
 def test_subqueries_of_one_condition_scan_a_table_once_and_skip_its_blocks(views: SparkSession, query: str) -> None:
     found = compare(views, query)
@@ -82,6 +83,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("query", OTHERS)
 def test_versions_and_conditions_are_kept_apart(views: SparkSession, query: str) -> None:
     assert len(columns_scanned(compare(views, query))) == 2
@@ -94,6 +96,7 @@ def test_what_is_answered_without_rows_is_read_for_no_other_subquery(views: Spar
     assert sorted(each.blocks.kept for each in found) == [0, 3]
 
 
+@pytest.mark.every_spark
 def test_aggregates_that_spark_merged_skip_blocks(views: SparkSession) -> None:
     """Spark makes subqueries of these, after subqueries were optimized."""
     found = compare(
@@ -104,6 +107,7 @@ def test_aggregates_that_spark_merged_skip_blocks(views: SparkSession) -> None:
     assert {(each.blocks.kept, each.blocks.total) for each in scans(found)} == {(3, BLOCKS)}
 
 
+@pytest.mark.every_spark
 def test_aggregates_of_hidden_columns_are_merged(views: SparkSession) -> None:
     """Their scans read parts, of which the columns are made."""
     alone = [views.sql(f"SELECT {each}(row_index) FROM numbered").first()[0] for each in ("sum", "avg")]

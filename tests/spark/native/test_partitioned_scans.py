@@ -16,8 +16,6 @@ import fuse_index as fuse
 import fuse_index.spark as fuse_spark
 from tests.spark.executed import plan_of, scans
 
-pytestmark = pytest.mark.any_spark
-
 SETTINGS = {
     "spark.sql.sources.v2.bucketing.enabled": "true",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",

@@ -41,6 +41,7 @@ def place(value: Any, top: TopRows) -> tuple[int, int, Any]:
     return (1, -is_nan, -number) if top.descending else (1, is_nan, number)
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("seed", range(effort(4)))
 def test_the_first_of_the_rows_that_are_left_are_in_files_that_are_read(tmp_path: Path, seed: int) -> None:
     draw, left_out = random.Random(seed), 0

@@ -41,7 +41,6 @@ def members(tag: str) -> set[str]:
     return set(QUESTIONS[tag].__struct_fields__)
 
 
-@pytest.mark.any_spark
 def test_java_has_the_names_and_values_of_python() -> None:
     text = (resources.files("fuse_index.spark") / "java" / "rpc" / "Protocol.java").read_text("utf-8")
     java = {name: json.loads(value) for name, value in CONSTANT.findall(text)}
@@ -108,6 +107,7 @@ OTHERWISE: dict[str, dict[str, object]] = {
 """Members that have other types than in the rest of the requests."""
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("tag", REQUESTS)
 def test_a_request_that_lacks_a_member_or_has_another_is_refused_by_name(tag: str) -> None:
     values = TEXTS | OTHERWISE.get(tag, {})
@@ -121,6 +121,7 @@ def test_a_request_that_lacks_a_member_or_has_another_is_refused_by_name(tag: st
             requests.decode_request(json.dumps({key: value for key, value in request.items() if key != name}))
 
 
+@pytest.mark.every_spark
 def test_changes_are_named_as_spark_names_them_and_others_are_refused_in_words() -> None:
     request = {"operation": "alter table", "rows": "", "namespace": [], "name": "t", "within": []}
     added = {"change": "AddColumn", "path": ["s", "f"], "type": "string", "nullable": True, "first": True}
@@ -134,6 +135,7 @@ def test_changes_are_named_as_spark_names_them_and_others_are_refused_in_words()
         requests.decode_request(json.dumps({**request, "changes": [{"change": "AddConstraint", "constraint": "c"}]}))
 
 
+@pytest.mark.every_spark
 def test_what_is_planned_alike_has_one_plan() -> None:
     def ask(tag: str, **others: object) -> questions.ScanQuestion:
         given = MEMBERS | others

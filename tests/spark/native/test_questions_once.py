@@ -81,7 +81,6 @@ UNION ALL SELECT id FROM sold WHERE day < {n} UNION ALL SELECT id FROM sold WHER
 UNION ALL SELECT (SELECT max(v) FROM sold WHERE day < {n} AND v = 3)"""
 
 
-@pytest.mark.any_spark
 def test_scans_of_one_condition_ask_once_and_so_does_the_next_query(
     tables: SparkSession, asked: list[tuple[Question, str]]
 ) -> None:
@@ -113,7 +112,6 @@ GROUP BY ROLLUP (channel, item)"""
 """In the shape of TPC-DS's fourteenth: what is sold in all channels, in each of them where it is above the mean."""
 
 
-@pytest.mark.any_spark
 def test_a_query_of_many_channels_asks_as_often_as_it_has_other_conditions(
     tables: SparkSession, asked: list[tuple[Question, str]]
 ) -> None:
@@ -131,7 +129,6 @@ BUCKETS = "SELECT {}".format(
 )
 
 
-@pytest.mark.any_spark
 def test_aggregates_are_asked_about_once(tables: SparkSession, asked: list[tuple[Question, str]]) -> None:
     found = planned(tables, BUCKETS)
     assert len(aggregates(asked)) == len(set(aggregates(asked))) == 6
@@ -142,7 +139,6 @@ def test_aggregates_are_asked_about_once(tables: SparkSession, asked: list[tuple
     assert tuple(found.collect()[0])[:2] == (first, pytest.approx(mean, abs=0.01))
 
 
-@pytest.mark.any_spark
 @pytest.mark.parametrize("reason", [Reason.CORRUPT, Reason.USED_NO_GAIN])
 def test_an_aggregate_is_asked_about_again_where_a_fault_spoiled_the_answer(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[Question, str]], reason: Reason
@@ -164,7 +160,6 @@ def test_an_aggregate_is_asked_about_again_where_a_fault_spoiled_the_answer(
         assert reason is Reason.CORRUPT or len(aggregates(asked)) == 1
 
 
-@pytest.mark.any_spark
 def test_another_state_of_a_table_is_another_question(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[Question, str]]
 ) -> None:
@@ -190,7 +185,6 @@ def test_an_index_that_is_switched_off_is_another_question(
     assert len(prunes(asked)) == 2
 
 
-@pytest.mark.any_spark
 def test_what_a_fault_has_spoiled_is_asked_again(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[Question, str]]
 ) -> None:
@@ -223,7 +217,6 @@ def test_what_a_fault_has_spoiled_is_asked_again(
     assert asked_by(found.where("id = 250")) > 0
 
 
-@pytest.mark.any_spark
 @pytest.mark.parametrize(
     ("query", "waits"),
     [
@@ -257,7 +250,6 @@ UNTOLD = {
 """Why the scan of ``sold`` is not told of keys, by query."""
 
 
-@pytest.mark.any_spark
 @pytest.mark.parametrize("query", UNTOLD)
 def test_an_explanation_says_why_keys_of_a_join_were_not_told(tables: SparkSession, query: str) -> None:
     found = planned(tables, query)
@@ -267,6 +259,7 @@ def test_an_explanation_says_why_keys_of_a_join_were_not_told(tables: SparkSessi
     assert [vote.detail for vote in sold.votes if vote.reason is Reason.NOT_PUSHED] == [UNTOLD[query]]
 
 
+@pytest.mark.every_spark
 def test_an_explanation_says_by_which_size_a_side_is_not_broadcast(tables: SparkSession) -> None:
     tables.conf.set("spark.sql.autoBroadcastJoinThreshold", "1000")
     try:
@@ -282,12 +275,12 @@ def test_an_explanation_says_by_which_size_a_side_is_not_broadcast(tables: Spark
     )
 
 
+@pytest.mark.every_spark
 def test_few_rows_are_not_asked_about_their_columns(tables: SparkSession, asked: list[tuple[Question, str]]) -> None:
     planned(tables, "SELECT id FROM sold JOIN (SELECT * FROM days WHERE d < 50) ON day = d")
     assert not [question for question, _ in asked if isinstance(question, EstimateColumns)]
 
 
-@pytest.mark.any_spark
 def test_the_driver_reads_no_table_of_which_nothing_but_nulls_is_left_out(tables: SparkSession) -> None:
     """Executors are done as soon; few rows, and rows of other conditions, the driver reads."""
     assert "FuseRows" not in plan_of(planned(tables, "SELECT d, w FROM days WHERE d IS NOT NULL"))

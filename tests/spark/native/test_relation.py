@@ -17,6 +17,7 @@ from tests.spark.executed import files_read
 from tests.spark.plain import FILES, ROWS, Judge, Tree, listing, names, read, rows, write
 
 
+@pytest.mark.every_spark
 def test_plain_sql_reads_only_the_files_that_the_vote_keeps(spark: SparkSession, plain_view: str, judge: Judge) -> None:
     found = spark.sql("SELECT id, kind FROM native WHERE id = 421")
 
@@ -25,6 +26,7 @@ def test_plain_sql_reads_only_the_files_that_the_vote_keeps(spark: SparkSession,
     assert names(judge.asked[0]) == ["EqualTo", "IsNotNull"]
 
 
+@pytest.mark.every_spark
 def test_a_query_asks_python_once_though_spark_asks_twice(spark: SparkSession, plain_view: str, judge: Judge) -> None:
     spark.sql("SELECT count(*) FROM native WHERE id = 421 AND kind LIKE 'k%'").collect()
 
@@ -36,6 +38,7 @@ def test_a_scan_without_filters_asks_nobody(plain: DataFrame, judge: Judge) -> N
     assert judge.asked == []
 
 
+@pytest.mark.every_spark
 def test_filters_inferred_through_a_join_reach_the_vote(spark: SparkSession, plain_view: str) -> None:
     found = spark.sql("SELECT a.kind FROM native a JOIN native b ON a.id = b.id WHERE b.id = 421")
 
@@ -43,6 +46,7 @@ def test_filters_inferred_through_a_join_reach_the_vote(spark: SparkSession, pla
     assert files_read(found) == 2  # one of each side
 
 
+@pytest.mark.every_spark
 def test_literals_arrive_as_values_not_as_text(spark: SparkSession, plain: DataFrame, judge: Judge) -> None:
     plain.filter(col("kind") == 'a "q\\\n\u0001😀').count()
 
@@ -50,12 +54,14 @@ def test_literals_arrive_as_values_not_as_text(spark: SparkSession, plain: DataF
     assert literal == {"node": "Literal", "type": "string", "value": 'a "q\\\n\u0001😀', "children": []}
 
 
+@pytest.mark.every_spark
 def test_text_that_is_not_utf8_arrives_as_bytes(spark: SparkSession, plain: DataFrame, judge: Judge) -> None:
     plain.filter("kind = CAST(X'ff61' AS STRING)").count()
 
     assert [tree["children"][1]["value"] for tree in judge.asked[0] if tree["node"] == "EqualTo"] == [{"hex": "ff61"}]
 
 
+@pytest.mark.every_spark
 def test_two_instants_of_a_clock_change_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
     judge = Judge(lambda trees: np.ones(1, np.bool_))
     when = pa.table({"at": pa.array([0], pa.timestamp("us", "UTC"))})
@@ -67,6 +73,7 @@ def test_two_instants_of_a_clock_change_are_told_apart(spark: SparkSession, tmp_
     assert values == ["1729989000000000", "1729992600000000"]
 
 
+@pytest.mark.every_spark
 def test_metadata_is_not_taken_for_a_column_of_its_name(spark: SparkSession, tmp_path: Path) -> None:
     judge = Judge(lambda trees: np.ones(1, np.bool_))
     rows = pa.table({"file_size": [1, 2, 3]})
@@ -89,6 +96,7 @@ def attributes(tree: Tree) -> Iterator[Tree]:
         yield from attributes(child)
 
 
+@pytest.mark.every_spark
 def test_parameters_of_expressions_arrive(spark: SparkSession, plain: DataFrame, judge: Judge) -> None:
     many = ", ".join(str(i) for i in range(20))
     plain.filter(
@@ -102,6 +110,7 @@ def test_parameters_of_expressions_arrive(spark: SparkSession, plain: DataFrame,
     assert (terms["Cast"]["evalMode"], terms["GetStructField"]["ordinal"]) == ("TRY", 0)
 
 
+@pytest.mark.every_spark
 def test_collated_text_is_not_called_a_string(spark: SparkSession, plain: DataFrame, judge: Judge) -> None:
     assert plain.filter("kind COLLATE UTF8_LCASE = 'K1'").count() == FILES * ROWS // 5
 
@@ -121,6 +130,7 @@ def test_the_session_travels_with_the_question(spark: SparkSession, plain: DataF
     assert judge.questions[0].context == Context(time_zone="Asia/Tokyo", ansi=False, case_sensitive=False)
 
 
+@pytest.mark.every_spark
 def test_a_subquery_is_not_asked_about_before_its_value_is_known(
     spark: SparkSession, plain_view: str, judge: Judge
 ) -> None:
@@ -130,6 +140,7 @@ def test_a_subquery_is_not_asked_about_before_its_value_is_known(
     assert not [tree for trees in judge.asked for tree in trees if "Subquery" in str(tree)]
 
 
+@pytest.mark.every_spark
 def test_the_estimate_is_the_size_of_what_the_vote_keeps(
     spark: SparkSession, plain: DataFrame, plain_files: list[Path]
 ) -> None:
@@ -140,6 +151,7 @@ def test_the_estimate_is_the_size_of_what_the_vote_keeps(
     assert estimate(plain.filter("id = 421")) == plain_files[4].stat().st_size
 
 
+@pytest.mark.every_spark
 def test_a_lookup_of_one_file_is_broadcast(spark: SparkSession, plain: DataFrame, plain_files: list[Path]) -> None:
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", str(2 * plain_files[0].stat().st_size))
     spark.conf.set("spark.sql.adaptive.enabled", "false")
@@ -168,6 +180,7 @@ def test_two_tables_in_one_query_ask_their_own_voters(
     assert judge.asked
 
 
+@pytest.mark.every_spark
 def test_equal_scans_are_read_once(spark: SparkSession, plain_view: str) -> None:
     sums = "SELECT kind, sum(id) s FROM native WHERE id > 3 GROUP BY kind"
     found = spark.sql(f"{sums} UNION ALL {sums}")
@@ -214,6 +227,7 @@ def test_a_table_without_files_is_empty(spark: SparkSession, judge: Judge) -> No
     assert empty.columns == ["id", "kind", "point"]
 
 
+@pytest.mark.every_spark
 def test_a_refresh_moves_a_view_to_the_head(
     spark: SparkSession, plain_view: str, judge: Judge, plain_files: list[Path], tmp_path: Path
 ) -> None:
@@ -245,6 +259,7 @@ def test_a_refresh_that_cannot_be_says_what_to_do(spark: SparkSession, plain_vie
     assert spark.table(plain_view).filter("id = 421").count() == 1
 
 
+@pytest.mark.every_spark
 def test_a_row_tells_its_file_and_its_place_in_it(plain: DataFrame, plain_files: list[Path]) -> None:
     hidden = ["file_path", "file_name", "file_size", "file_block_start", "row_index"]
     found = plain.select("id", *[f"_metadata.{name}" for name in hidden]).collect()

@@ -22,8 +22,6 @@ from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.planner_callback import PlannerCallback
 from fuse_index.spark.native.request_server import RequestServer
 
-pytestmark = pytest.mark.any_spark
-
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:

@@ -103,24 +103,24 @@ EVERY_BLOCK = [
 
 
 @pytest.mark.alike
-@pytest.mark.any_spark
 @pytest.mark.parametrize("query", [*ONE_BLOCK, *TERMS])
 def test_keys_of_the_small_side_choose_blocks(tables: SparkSession, query: str) -> None:
     assert files_read(compare(tables, query)) == 1
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("query", NO_BLOCK)
 def test_no_key_is_no_block(tables: SparkSession, query: str) -> None:
     assert files_read(compare(tables, query)) == 0
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("query", EVERY_BLOCK)
 def test_rows_without_a_match_that_the_query_keeps_are_read(tables: SparkSession, query: str) -> None:
     assert files_read(compare(tables, query)) == BLOCKS
 
 
 @pytest.mark.alike
-@pytest.mark.any_spark
 @pytest.mark.parametrize("query", [*ONE_BLOCK, *TERMS, *NO_BLOCK, *EVERY_BLOCK])
 @pytest.mark.parametrize("setting", ["spark.sql.adaptive.enabled", "spark.sql.exchange.reuse"])
 def test_rows_are_the_same_under_other_planners(tables: SparkSession, query: str, setting: str) -> None:
@@ -132,7 +132,6 @@ def test_rows_are_the_same_under_other_planners(tables: SparkSession, query: str
 
 
 @pytest.mark.alike
-@pytest.mark.any_spark
 @pytest.mark.parametrize(
     ("query", "blocks"),
     [
@@ -152,25 +151,25 @@ def test_executors_read_by_the_same_keys(tables: SparkSession, query: str, block
 
 
 @pytest.mark.alike
-@pytest.mark.any_spark
 @pytest.mark.parametrize("query", [*ONE_BLOCK, *TERMS])
 def test_rows_are_the_same_where_sides_are_shuffled(tables: SparkSession, query: str) -> None:
     compare(tables, query.replace("SELECT", "SELECT /*+ SHUFFLE_HASH(small), SHUFFLE_MERGE(b) */", 1))
 
 
-@pytest.mark.any_spark
 @pytest.mark.parametrize("key", ["k = k2", "get_json_object(doc, '$.n') = name2"])
 def test_rows_are_the_same_where_a_scan_is_shuffled_below_the_join(tables: SparkSession, key: str) -> None:
     shuffled = "SELECT /*+ MERGE(a, b) */ a.* FROM {big} a JOIN {big} b ON a.id = b.id + 1"
     compare(tables, f"SELECT id, tag FROM ({shuffled}) JOIN small ON {key}")
 
 
+@pytest.mark.every_spark
 def test_a_join_of_a_table_with_itself(tables: SparkSession) -> None:
     found = compare(tables, "SELECT a.id, b.id FROM {big} a JOIN {big} b ON a.k = b.k WHERE b.id = 77")
 
     assert files_read(found) == 2
 
 
+@pytest.mark.every_spark
 def test_what_a_join_removed_is_explained(tables: SparkSession) -> None:
     found = compare(tables, "SELECT id, tag FROM {big} JOIN small ON k = k2")
     explained = fuse_spark.explain(found)
@@ -179,7 +178,6 @@ def test_what_a_join_removed_is_explained(tables: SparkSession) -> None:
     assert "IN (" in str(explained)
 
 
-@pytest.mark.any_spark
 def test_a_shuffled_scan_does_not_wait_for_what_it_is_never_told(tables: SparkSession) -> None:
     term = "get_json_object(doc, '$.n') = name2"
     found = compare(tables, f"SELECT /*+ MERGE(small) */ id, tag FROM {{big}} JOIN small ON {term}")
@@ -188,7 +186,6 @@ def test_a_shuffled_scan_does_not_wait_for_what_it_is_never_told(tables: SparkSe
     assert "a hint says how to join, and not by a broadcast" in str(fuse_spark.explain(found))
 
 
-@pytest.mark.any_spark
 def test_rows_that_are_numbered_are_all_there(tables: SparkSession) -> None:
     numbered = "SELECT k, row_number() OVER (ORDER BY id) AS place, rand(7) AS drawn FROM {big}"
     compare(tables, f"SELECT place, tag FROM ({numbered}) JOIN small ON k = k2")
@@ -201,7 +198,6 @@ def test_rows_that_are_numbered_are_all_there(tables: SparkSession) -> None:
 JOIN = "SELECT id FROM {big} JOIN small ON %s = k2"
 
 
-@pytest.mark.any_spark
 def test_a_scan_does_not_wait_for_keys_by_which_nothing_can_go(tables: SparkSession) -> None:
     unknown = compare(tables, JOIN % "k % 4000")
     known = compare(tables, JOIN % "k")
@@ -217,6 +213,7 @@ def test_a_scan_does_not_wait_for_keys_by_which_nothing_can_go(tables: SparkSess
     assert "no index understands it" in str(fuse_spark.explain(unknown))
 
 
+@pytest.mark.every_spark
 def test_for_a_small_scan_no_subquery_is_run_twice(tables: SparkSession) -> None:
     tables.conf.unset(LEAST_BYTES)
     try:
@@ -226,6 +223,7 @@ def test_for_a_small_scan_no_subquery_is_run_twice(tables: SparkSession) -> None
         tables.conf.set(LEAST_BYTES, "0")
 
 
+@pytest.mark.every_spark
 @pytest.mark.skipif(not PASSES_VALUES, reason="older versions of Spark hand over no value that is compared otherwise")
 def test_a_value_that_a_column_is_compared_with_chooses_blocks(tables: SparkSession) -> None:
     found = compare(tables, "SELECT id FROM {big} WHERE id > (SELECT max(k2) - max(k2) + 3999 - 5 FROM small)")
@@ -252,7 +250,6 @@ def last_broadcast(spark: SparkSession) -> int:
     return int(made.id())
 
 
-@pytest.mark.any_spark
 def test_a_plan_that_does_not_run_sends_executors_nothing(tables: SparkSession) -> None:
     first = last_broadcast(tables)
     found = tables.sql("SELECT a.id FROM big a JOIN big b ON a.number = b.number JOIN big c ON a.half = c.half")
@@ -260,7 +257,6 @@ def test_a_plan_that_does_not_run_sends_executors_nothing(tables: SparkSession) 
     assert last_broadcast(tables) == first + 1
 
 
-@pytest.mark.any_spark
 def test_adaptive_execution_asks_once_about_keys(tables: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     reply = PlannerCallback._reply
@@ -280,6 +276,7 @@ def test_adaptive_execution_asks_once_about_keys(tables: SparkSession, monkeypat
     assert len([text for text in asked if '"node":"InSet"' in text]) == 1
 
 
+@pytest.mark.every_spark
 def test_of_a_chain_of_joins_scans_wait_for_few_others(tables: SparkSession) -> None:
     """Spark has each table wait for the join of all before it, and these within that: twice the plan with each join."""
     joins = " ".join(f"JOIN {{big}} t{n} ON t{n - 1}.number = t{n}.k" for n in range(1, 11))

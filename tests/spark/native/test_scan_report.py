@@ -24,6 +24,7 @@ def asked_by(df: DataFrame) -> list[dict[str, Any]]:
     return [{"nodes": names(json.loads(scan["request"])["filters"]), "unpushed": scan["unpushed"]} for scan in found]
 
 
+@pytest.mark.every_spark
 def test_adaptive_plans_name_their_scans(spark: SparkSession, plain_view: str) -> None:
     found = spark.sql(
         "SELECT a.kind, count(*) FROM native a JOIN native b USING (id) WHERE a.id = 421 AND "
@@ -38,6 +39,7 @@ def test_adaptive_plans_name_their_scans(spark: SparkSession, plain_view: str) -
     assert sorted(after) == [["EqualTo", "GreaterThan", "InSet", "IsNotNull", "IsNotNull"], ["EqualTo", "IsNotNull"]]
 
 
+@pytest.mark.every_spark
 def test_a_cached_plan_and_a_subquery_name_their_scans(spark: SparkSession, plain_view: str, plain: DataFrame) -> None:
     cached = plain.filter("id < 500").cache()
     try:
@@ -52,6 +54,7 @@ def test_a_cached_plan_and_a_subquery_name_their_scans(spark: SparkSession, plai
         cached.unpersist()
 
 
+@pytest.mark.every_spark
 def test_conditions_that_spark_keeps_to_itself_are_named(
     spark: SparkSession, plain_view: str, plain: DataFrame
 ) -> None:
@@ -110,6 +113,7 @@ def test_explanations_name_tables_as_the_query_does(spark: SparkSession, tmp_pat
     assert any("k IN (3)" in text for text in after)
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("asked", ["SELECT * FROM native WHERE id = -1 ORDER BY kind", EMPTY_JOIN])
 def test_a_query_that_was_found_empty_while_it_ran_names_its_scans(
     spark: SparkSession, plain_view: str, asked: str

@@ -16,8 +16,6 @@ import fuse_index as fuse
 import fuse_index.spark as fuse_spark
 from fuse_index.spark.native.column_estimates import estimate_columns
 
-pytestmark = pytest.mark.any_spark
-
 ROWS, BLOCK = 400, 100
 EXACT = ("part", "one", "nothing", "id")
 """Columns of which the number of values is told exactly; of the others it is told how many there can be."""

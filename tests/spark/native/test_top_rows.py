@@ -61,20 +61,19 @@ ORDERS = ["ASC NULLS FIRST", "ASC NULLS LAST", "DESC NULLS FIRST", "DESC NULLS L
 
 
 @pytest.mark.alike
-@pytest.mark.any_spark
 @pytest.mark.parametrize(("column", "order"), list(itertools.product(COLUMNS, ORDERS)))
 def test_every_order_of_every_type_has_spark_s_rows(tables: SparkSession, column: str, order: str) -> None:
     compare(tables, f"SELECT id, {column} FROM {{t}} ORDER BY {column} {order}, id LIMIT 7")
 
 
 @pytest.mark.alike
-@pytest.mark.any_spark
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("limit", [1, 400, COUNT + 1])
 def test_so_many_rows_as_are_asked_for(tables: SparkSession, limit: int, order: str) -> None:
     compare(tables, f"SELECT id, sparse FROM {{t}} ORDER BY sparse {order}, id LIMIT {limit}")
 
 
+@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize(
     ("query", "blocks"),
@@ -96,6 +95,7 @@ def test_blocks_that_cannot_hold_a_first_row_are_not_read(tables: SparkSession, 
     assert files_read(compare(tables, query)) <= blocks
 
 
+@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize(
     "query",

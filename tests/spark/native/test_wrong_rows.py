@@ -18,6 +18,8 @@ from fuse_storage.schema import types
 from tests.spark.executed import rows_scanned
 from tests.spark.plain import Judge, Tree, read, write
 
+pytestmark = pytest.mark.every_spark
+
 NAN = float("nan")
 
 

@@ -33,6 +33,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     return folder
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("zones", [[0], [15], [3, 4], [2, 5], [0, 7, 8, 15], list(range(16))])
 def test_a_lookup_reads_its_zones(spark: SparkSession, url: str, zones: list[int]) -> None:
     places = [zone * ZONE + 17 for zone in zones]
@@ -46,7 +47,6 @@ def test_a_lookup_reads_its_zones(spark: SparkSession, url: str, zones: list[int
     assert explained.zones.kept <= len(zones) + 1  # a bloom filter may err
 
 
-@pytest.mark.any_spark
 def test_short_splits_read_each_zone_once(spark: SparkSession, url: str) -> None:
     spark.conf.set("spark.sql.files.maxPartitionBytes", "100000")
     try:
@@ -87,12 +87,14 @@ def test_tasks_have_equally_much_to_read(
             spark.conf.unset(f"spark.sql.files.{name}")
 
 
+@pytest.mark.every_spark
 def test_spark_s_own_explanation_counts_zones(spark: SparkSession, url: str) -> None:
     found = fuse_spark.read(spark, url).filter(f"k = {KEYS[5]}")
 
     assert "1 of 2 blocks, 1 of 16 zones" in found._jdf.queryExecution().toString()
 
 
+@pytest.mark.every_spark
 def test_sizes_decide_joins_by_the_zones_that_are_left(spark: SparkSession, url: str) -> None:
     everything = fuse_spark.read(spark, url)
     one_zone = everything.filter(f"k = {KEYS[5]}")
@@ -103,7 +105,6 @@ def test_sizes_decide_joins_by_the_zones_that_are_left(spark: SparkSession, url:
     assert size(one_zone) < size(everything) / 10
 
 
-@pytest.mark.any_spark
 def test_of_blocks_whose_zones_have_no_known_sizes_all_is_read(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"id": np.arange(1000), "k": KEYS[:1000] % 1000 * 2})
     folder = str(tmp_path / "old")
@@ -129,6 +130,7 @@ def metric_texts(spark: SparkSession) -> tuple[str, dict[str, str]]:
     return last.physicalPlanDescription(), {name: value.get() for name, value in found if value.isDefined()}
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("reader", ["driver", "executors"])
 def test_the_ui_says_what_is_read_and_left_out_by_what_a_join_found_out(
     spark: SparkSession, url: str, reader: str
@@ -160,7 +162,6 @@ def _sizes(text: str) -> list[float]:
     return [float(word.strip("(")) for word in text.split() if word.strip("(").replace(".", "", 1).isdigit()]
 
 
-@pytest.mark.any_spark
 def test_of_zones_that_are_parts_of_row_groups_the_row_groups_are_read(spark: SparkSession, tmp_path: Path) -> None:
     rows, group = pa.table({"id": np.arange(3 * 60_000), "k": KEYS[: 3 * 60_000], "noise": NOISE[: 3 * 60_000]}), 60_000
     (tmp_path / "lake").mkdir()

@@ -48,6 +48,7 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield from start(folder, "--jdbc", "{jdbc}", "--address", "0.0.0.0", *files)
 
 
+@pytest.mark.every_spark
 def test_a_client_of_connect_that_trusts_the_certificate_is_served(encrypted, monkeypatch):
     monkeypatch.setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", str(encrypted.lake.parent / "server.pem"))
     url = encrypted.connect.replace("/;", "/;use_ssl=true;")
@@ -84,6 +85,7 @@ def trusted(encrypted: Served) -> str:
     return f"ssl=true;sslTrustStore={folder / 'trusted.p12'};trustStorePassword={password}"
 
 
+@pytest.mark.every_spark
 def test_a_jdbc_driver_gives_the_token_for_a_password(encrypted, trusted):
     done = beeline(encrypted, trusted)
 
@@ -107,7 +109,6 @@ def test_a_driver_that_speaks_no_tls_is_not_served(encrypted):
     assert "42" not in done.stdout
 
 
-@pytest.mark.any_spark
 def test_a_certificate_and_a_key_that_are_not_of_each_other_are_refused(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -119,7 +120,6 @@ def test_a_certificate_and_a_key_that_are_not_of_each_other_are_refused(tmp_path
         Certificate(tmp_path / "none", tmp_path / "none").check()
 
 
-@pytest.mark.any_spark
 @pytest.mark.parametrize(
     ("form", "words"),
     [

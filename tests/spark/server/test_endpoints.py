@@ -18,8 +18,6 @@ from fuse_index.spark.server.address import Address
 from fuse_index.spark.server.health import HealthServer
 from tests.spark.servers import SPARK_HOME, environment, free_port
 
-pytestmark = pytest.mark.any_spark
-
 
 @pytest.fixture
 def taken_port() -> Iterator[int]:

@@ -7,8 +7,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 import fuse_index as fuse
 from tests.effort import effort
 from tests.spark.server.served import start
@@ -18,7 +16,6 @@ STEP = 100_000
 """So many numbers each writer has for itself."""
 
 
-@pytest.mark.any_spark
 def test_rows_that_clients_were_told_of_outlive_kills_of_clients_and_servers(tmp_path: Path) -> None:
     chance, told, first = random.Random(29), set[int](), 0
     for turn in range(effort(1)):

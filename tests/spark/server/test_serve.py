@@ -34,6 +34,7 @@ def statements(served: Served) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.every_spark
 def test_a_client_that_lacks_us_creates_indexes_and_skips_blocks(statements):
     assert statements["has our package"] is False
     assert statements["lookup"] == [[471]]
@@ -42,6 +43,7 @@ def test_a_client_that_lacks_us_creates_indexes_and_skips_blocks(statements):
     assert ["blocks   1 of 10 to read"] in statements["explained"]
 
 
+@pytest.mark.every_spark
 def test_a_client_that_lacks_us_has_dataframes_functions_and_streams_by_name(statements):
     assert statements["by name"] == [990, [[11, "eleven"]]]
     assert statements["written"] == 2
@@ -50,6 +52,7 @@ def test_a_client_that_lacks_us_has_dataframes_functions_and_streams_by_name(sta
     assert statements["streamed"] == 992
 
 
+@pytest.mark.every_spark
 def test_a_session_has_us_whatever_it_is_asked_first(served, statements):
     told = served.told("first_calls", fuse.catalog(served.lake).table_url("served.t"))
 
@@ -57,6 +60,7 @@ def test_a_session_has_us_whatever_it_is_asked_first(served, statements):
     assert told == {"by place": 992, "by name": 992, "exists": True, "current catalogue": ["lake", 992], "habit": 2}
 
 
+@pytest.mark.every_spark
 @pytest.mark.parametrize("way", ["tag", "all"])
 def test_a_statement_that_is_cancelled_ends_with_its_jobs_and_leaves_nothing(served, statements, way):
     assert served.told_by_another("cancelled", way) == [True, True, 45, 0]
@@ -70,7 +74,6 @@ def test_a_client_s_own_functions_and_files_work_beside_ours(served, statements,
     assert served.told("own_code", str(tmp_path)) == {"read": [["N471!"]], "updated": [["N12!"]]}
 
 
-@pytest.mark.any_spark
 def test_files_of_statements_give_the_same_through_connect(served):
     folder, names = served.lake.parent, FILES if everything() else FEW_FILES
     slt.make_filled_table(folder / "made")
@@ -86,6 +89,7 @@ def test_a_session_that_is_not_made_ready_fails_its_statement_and_the_next_one_t
     assert names == [["served"]]
 
 
+@pytest.mark.every_spark
 def test_sessions_that_end_are_let_go_of(served):
     before = served.check()["sessions"]
     assert served.told("churn", "24") == 24
@@ -105,6 +109,7 @@ def test_a_wrong_token_is_refused(served):
     assert "Invalid authentication token" in served.told("refused", "SELECT 1", wrong)
 
 
+@pytest.mark.every_spark
 def test_statements_are_logged_where_that_is_asked_for(served, statements):
     assert re.search(r"INFO statements: [0-9a-f-]{36} CREATE INDEX by_name ON lake\.served\.t", served.log.read_text())
 
@@ -123,6 +128,7 @@ print(json.dumps([[row.id for row in found.collect()], found._explain_string(), 
 """
 
 
+@pytest.mark.every_spark
 def test_our_own_client_reads_natively_on_the_server_and_says_nothing(served, statements):
     table = fuse.catalog(served.lake).load_table("served.t")
     command = [sys.executable, "-c", READS, served.connect, table.stored.store.url, table.snapshot.id]
@@ -134,6 +140,7 @@ def test_our_own_client_reads_natively_on_the_server_and_says_nothing(served, st
     assert "BatchScan fuse" in plan
 
 
+@pytest.mark.every_spark
 def test_jdbc_has_the_same(served, statements):
     beeline = [str(servers.SPARK_HOME / "bin" / "beeline"), "-u", served.jdbc, "--outputformat=csv2", "--silent=true"]
     beeline += ["-n", "ann", "-p", TOKEN]
@@ -179,7 +186,6 @@ def test_a_server_that_is_asked_to_end_waits_for_a_statement_that_writes(served,
     assert fuse.catalog(served.lake).load_table("served.t").count("id = 5000") == 1
 
 
-@pytest.mark.any_spark
 def test_a_server_that_is_killed_while_it_writes_leaves_the_table_as_it_was(tmp_path):
     for server in start(tmp_path):
         assert server.told("refused", "CREATE NAMESPACE lake.served") == ""

@@ -124,7 +124,6 @@ def test_a_table_can_be_overwritten_with_what_was_read_of_it(session: SparkSessi
     assert ids(url) == [0, 2, 4, 6, 8]
 
 
-@pytest.mark.every_spark
 def test_sql_inserts_into_a_view(session: SparkSession, url: str) -> None:
     save(session.range(3), url)
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW target USING fuse OPTIONS (path '{url}')")
@@ -332,7 +331,6 @@ def test_the_default_mode_is_refused_by_spark(session: SparkSession, url: str) -
     assert not Path(url).exists()
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [("at", "x", "no option 'at'"), ("mergeSchema", "yes", "say true or false"), ("branch", "b", "b")],
@@ -410,7 +408,6 @@ def append_one(url: str) -> None:
     table.transaction().append(writing.finish()).commit("append")
 
 
-@pytest.mark.any_spark
 def test_a_driver_that_is_killed_leaves_the_table_as_it_was(session: SparkSession, url: str, tmp_path: Path) -> None:
     save(session.range(5), url)
     before = commits(url)
@@ -431,7 +428,6 @@ def test_a_driver_that_is_killed_leaves_the_table_as_it_was(session: SparkSessio
     check_invariants(StoredTable.open(url))
 
 
-@pytest.mark.every_spark
 def test_a_rows_error_in_the_input_fails_the_write(session: SparkSession, url: str) -> None:
     save(session.range(5), url)
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
@@ -469,7 +465,6 @@ def one_column(url: str) -> HeapTarget | KeyedTarget:
     return open_target(TableLocation(url), to_spark_schema(pa.schema({"id": pa.int64()})))
 
 
-@pytest.mark.every_spark
 def test_a_commit_without_a_tasks_answer_is_refused(url: str) -> None:
     made = BatchWriter(one_column(url), Host.discover(), False)
     with pytest.raises(StorageError, match="rows would be lost"):

@@ -127,7 +127,6 @@ def test_an_instant_is_the_same_in_every_time_zone(spark: SparkSession, everythi
     assert [row.t for row in micros] == [1604208600000000]
 
 
-@pytest.mark.every_spark
 def test_plain_sql_over_a_view(session: SparkSession, url: str) -> None:
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW numbers USING fuse OPTIONS (path '{url}')")
     query = (
@@ -194,7 +193,6 @@ def test_counting_needs_no_columns(session: SparkSession, url: str) -> None:
     assert load(session, url).count() == BLOCKS * ROWS
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -241,7 +239,6 @@ def test_tables_in_the_memory_of_one_process_are_refused(session: SparkSession) 
         load(session, "memory://numbers")
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize("prefix", ["file://", "file:"])
 def test_file_urls_are_understood_as_spark_prints_them(session: SparkSession, url: str, prefix: str) -> None:
     assert load(session, prefix + url).count() == BLOCKS * ROWS
@@ -255,7 +252,6 @@ def test_the_class_carries_the_hosts_kinds_into_other_processes(spark: SparkSess
     assert load(own, url, where="id = 7").count() == 1
 
 
-@pytest.mark.every_spark
 def test_kinds_that_are_not_installed_travel_with_the_class(spark: SparkSession, tmp_path: Path) -> None:
     """Planning and tasks run in processes that could not discover them."""
     host = Host([kinds.Values])

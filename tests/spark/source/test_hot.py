@@ -176,7 +176,6 @@ def test_a_state_is_read_by_its_version_and_without_its_tail(session: SparkSessi
             source.options(**options).load(url).count()
 
 
-@pytest.mark.every_spark
 def test_executors_tier_in_one_commit(session: SparkSession, url: str) -> None:
     table = make(url)
     table.create_index("by_name", "bloom", ["name"])

@@ -77,7 +77,6 @@ def test_rows_are_put_by_one_hot_commit(session: SparkSession, url: str, way: st
     assert table.snapshot.operation == "upsert"
 
 
-@pytest.mark.any_spark
 def test_large_tasks_write_their_own_blocks(session: SparkSession, url: str) -> None:
     table = make(url, block_rows=100)
     given = session.range(0, 900, 1, 2).selectExpr("id", "repeat(uuid(), 100) AS name", "1 AS n")
@@ -107,7 +106,6 @@ def test_a_key_of_several_tasks_is_refused_and_changes_nothing(session: SparkSes
     assert [rows(table)[number] for number in (0, 1)] == [("2", 2), ("3", 3)]
 
 
-@pytest.mark.any_spark
 def test_the_greatest_of_an_order_counts(session: SparkSession, url: str) -> None:
     table = make(url)
     late = frame(
@@ -224,7 +222,6 @@ def test_three_tables_in_a_row_are_the_same(session: SparkSession, url: str) -> 
     assert others[0].refresh().version == version
 
 
-@pytest.mark.any_spark
 def test_a_stream_of_rows_that_take_the_place_of_others_is_refused(url: str) -> None:
     source = source_class(Host.discover(), Context())({"path": make(url).stored.store.url, "skip_changes": "true"})
 

@@ -26,7 +26,6 @@ def source_of(table: fuse.Table, **options: str) -> FuseSource:
     return source_class(Host.discover(), Context())({"path": table.stored.store.url, **options})
 
 
-@pytest.mark.any_spark
 def test_puts_and_deletes_are_told_commit_by_commit(spark: SparkSession, table: fuse.Table) -> None:
     since, first = table.snapshot.id, table.version
     table.upsert([{"id": 1, "city": "Oslo"}, {"id": 2, "city": "Bonn"}])
@@ -70,7 +69,6 @@ def test_puts_and_deletes_are_told_commit_by_commit(spark: SparkSession, table: 
     ]
 
 
-@pytest.mark.any_spark
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -114,7 +114,6 @@ def batches_of(query: StreamingQuery, folder: Path) -> int:
     return applications[f"spark-query-{query.id}"]
 
 
-@pytest.mark.any_spark
 def test_a_killed_query_loses_and_doubles_no_row(session, table, tmp_path):
     command = [
         sys.executable,
@@ -223,7 +222,6 @@ def reader(table: fuse.Table, **options: str) -> StreamReader:
     return made.streamReader(made.schema())
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -277,7 +275,6 @@ def test_a_query_outlives_the_snapshots_that_it_began_with(table):
     assert [batch.to_pylist() for piece in again.partitions(here, end) for batch in again.read(piece)] == [rows(9)]
 
 
-@pytest.mark.every_spark
 def test_a_trigger_may_end_the_stream_or_lift_the_limit(table):
     following = reader(table, max_blocks_per_trigger="3")
     start, there = following.initialOffset(), table.snapshot.sequence
@@ -331,7 +328,6 @@ def test_columns_that_come_while_a_query_writes_do_not_end_it(session, table, tm
     assert {row["more"] for row in written.refresh().scan().to_arrow().to_pylist()} == {7}
 
 
-@pytest.mark.every_spark
 def test_a_query_brings_its_columns_with_its_first_rows(session, table, tmp_path):
     written = fuse.create_table(str(tmp_path / "written"), "id INT")
     made = stream(session, table).writeStream.format("fuse").option("mergeSchema", "true")
