@@ -18,7 +18,6 @@ import pyarrow.types as is_
 from fuse_storage.errors import SchemaError
 from fuse_storage.lazy import cached_property
 from fuse_storage.schema import types
-from fuse_storage.schema.lookup import lookup_problem, no_fields_problem
 from fuse_storage.schema.nested import child_fields, nested_type, nested_type_like
 from fuse_storage.schema.nested_arrays import empty_table
 from fuse_storage.schema.variant import is_variant
@@ -191,6 +190,8 @@ class Schema:
         for depth, name in enumerate(path):
             matching = _matching(fields, name, case_sensitive)
             if len(matching) != 1:
+                from fuse_storage.schema.lookup import lookup_problem, no_fields_problem  # that few commands need
+
                 if field is not None and not fields:
                     raise SchemaError(no_fields_problem(path, path[:depth], field.type))
                 names = [each.name for each in fields]
