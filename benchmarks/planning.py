@@ -110,7 +110,7 @@ def synthetic(url: str, blocks: int, options: Mapping[str, str] | None = None, s
                 len(ordinals) * BLOCK_ROWS,
                 len(ordinals),
                 datetime.now(UTC),
-                segment.encode_list_row(row),
+                row,
             )
         )
     table.transaction().append(staged).commit("append")

@@ -41,7 +41,7 @@ SPARK_ALONE: Mapping[str, str] = {
     "exists(nums, e -> e > 2)": "function 'exists' is not known here",
     "ts - TIMESTAMP '2024-02-29 00:00:00' > INTERVAL 12 HOURS": "timestamp - timestamp is not known here",
     "CAST(x AS STRING) = '1.5'": "a cast from double to string is not known here",
-    "from_json(js, 'a INT').a = 1": "no 'a'",
+    "from_json(js, 'a INT').a = 1": "only Spark can evaluate",
 }
 """What is refused, and why."""
 DOUBTFUL: Mapping[str, str] = {
