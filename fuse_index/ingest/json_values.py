@@ -73,7 +73,7 @@ class MapLines(io.RawIOBase):
     """
 
     def __init__(self, lines: BinaryIO, types: pa.Schema) -> None:
-        self._lines, self._data = iter(lines), b""
+        self._lines, self._data = enumerate(lines, 1), b""
         self._type = pa.struct(list(types))
         self._decoder = json.JSONDecoder(
             object_pairs_hook=_Members, parse_float=_Written, parse_int=_Written, parse_constant=_Written
@@ -84,14 +84,20 @@ class MapLines(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         while not self._data:
-            line = next(self._lines, None)
+            number, line = next(self._lines, (0, None))
             if line is None:
                 return 0
-            text = line.decode("utf-8-sig").strip()
-            self._data = (_written(self._decoder.decode(text), self._type) + "\n").encode() if text else b""
+            try:
+                self._data = self._with_entries(line.decode("utf-8-sig").strip())
+            except ValueError as problem:
+                place = f" at character {problem.pos + 1}" if isinstance(problem, json.JSONDecodeError) else ""
+                raise ValueError(f"line {number}: {getattr(problem, 'msg', problem)}{place}") from problem
         data, self._data = self._data[: len(buffer)], self._data[len(buffer) :]
         buffer[: len(data)] = data
         return len(data)
+
+    def _with_entries(self, text: str) -> bytes:
+        return (_written(self._decoder.decode(text), self._type) + "\n").encode() if text else b""
 
 
 class _Written(str):
