@@ -104,16 +104,24 @@ REPLACEMENTS: list[tuple[str, list[dict[str, Any]]]] = [
 """Types are exchanged, and back."""
 
 
-def test_what_takes_a_table_s_place_is_exported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", [{}, {"primary_key": ["id"]}], ids=["heap", "keyed"])
+def test_what_takes_a_table_s_place_is_exported(tmp_path: Path, key: dict[str, Any]) -> None:
     catalog = fuse.catalog(tmp_path / "warehouse", create=True)
-    catalog.create_table("t", "id BIGINT, c INT")
-    raced = catalog.stage_table("t", "id BIGINT, c STRING", replace=True)
+    catalog.create_table("t", "id BIGINT, c INT", **key)
+    raced = catalog.stage_table("t", "id BIGINT, c STRING", **key, replace=True)
+    exports = {"exports": "delta,iceberg"}
     for columns, rows in REPLACEMENTS:
-        staged = catalog.stage_table("t", columns, properties={"exports": "delta,iceberg"}, replace=True)
-        staged.table.append(rows)
+        staged = catalog.stage_table("t", columns, properties=exports, **key, replace=True)
+        put = staged.table.upsert if key else staged.table.append
+        put(rows)
         if rows[0]["id"] == 1:
             raced.commit()
         staged.commit()
+        if key:  # a put of the table itself is exported where it lies in blocks
+            table = catalog.load_table("t")
+            table.upsert([{**rows[0], "id": 9}])
+            table.delete("id = 9")
+            table.maintenance.tier()
         place = Path(staged.table.stored.store.url)
         for read in (read_delta, read_iceberg):
             assert {name: found for name, found in read(place) if found != rows} == {}
