@@ -34,7 +34,7 @@ def some_of(cases: Sequence[Case]) -> list[Case]:
 
 
 def flips(places: Iterable[int], changes: Sequence[int]) -> list[tuple[int, int]]:
-    """Which bytes are changed, and how: each in one way, ``changes`` in turn; with EFFORT each in every way."""
+    """Places of bytes and how these are changed: each in one way, ``changes`` in turn; with EFFORT in every way."""
     return [
         (place, change)
         for place in places

@@ -28,7 +28,7 @@ ALIKE = {
     "server/test_endpoints.py",
     "server/test_kills.py",
 }
-"""Of them what is alike on every Spark, or follows from what others of these rooms try on each."""
+"""Files of these rooms that are alike on every Spark, or follow from what others there try on each."""
 FILES = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if MARKED.search(path.read_text("utf-8")))
 
 

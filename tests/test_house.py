@@ -40,7 +40,7 @@ JAVA_ROOMS = (
 
 
 class Trees(dict[Path, ast.Module]):
-    """Of files that somebody asked for."""
+    """Parsed sources, of files that somebody asked for."""
 
     def __missing__(self, path: Path) -> ast.Module:
         self[path] = ast.parse(path.read_text("utf-8"))

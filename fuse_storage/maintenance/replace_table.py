@@ -80,8 +80,10 @@ def commit_replacement(table: StoredTable, staged: StoredTable) -> StoredTable:
             raise
         except StorageError as failure:
             taken = isinstance(failure, Conflict) and _ids_meet(table.refresh().snapshot, staged.snapshot)
-            again = _stage_again(table, staged) if taken else None
-            abort_replacement(staged)
+            try:
+                again = _stage_again(table, staged) if taken else None
+            finally:
+                abort_replacement(staged)
             if again is None:
                 raise
             staged = again

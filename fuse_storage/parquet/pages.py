@@ -97,7 +97,7 @@ class WantedRows:
         return ((0, len(self.mask)),)
 
     def covering(self, row_counts: Int64Array) -> tuple[Int64Array, RowRuns]:
-        """Which of the pages of a chunk are needed, int64, shape (k,), and which rows they hold.
+        """Find the pages of a chunk that are needed, int64, shape (k,), and the rows that they hold.
 
         ``row_counts``: of each page, int64, shape (pages,); 0 of a dictionary, which is needed for any.
         """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +19,7 @@ import pyarrow.parquet as pq
 from fuse_storage.bitmaps import pack_mask
 from fuse_storage.errors import RESTORE_HINT, Corrupt, InvalidArgument, StorageError
 from fuse_storage.parquet import page_subset, projection
-from fuse_storage.parquet.footer import (
-    UNREADABLE,
-    BlockFile,
-    Footer,
-    ForeignLayout,
-    read_block_ranges,
-    read_footer,
-)
-from fuse_storage.parquet.foreign.dictionaries import KeptDictionaries
+from fuse_storage.parquet.footer import UNREADABLE, BlockFile, Footer, ForeignLayout, read_block_ranges, read_footer
 from fuse_storage.parquet.foreign.footer import name_in_file, name_in_footer, read_foreign_footer
 from fuse_storage.parquet.foreign.row_groups import rows_in_groups
 from fuse_storage.parquet.foreign.values import convert_values, raise_if_old_calendar
@@ -38,6 +31,9 @@ from fuse_storage.schema.schema import Schema
 from fuse_storage.store.cache import Cache, cache_of, column_cache
 from fuse_storage.store.ranges import ByteRange, coalesce_ranges
 from fuse_storage.store.store import Store
+
+if TYPE_CHECKING:
+    from fuse_storage.parquet.foreign.dictionaries import KeptDictionaries
 
 _MIN_VALUES_FOR_THREADS = 2_000_000
 """Values from which on it pays to decode with several threads; below, waking them costs more than it saves."""
@@ -252,6 +248,8 @@ class _ZoneReader:
 
     @property
     def _dictionaries(self) -> KeptDictionaries:
+        from fuse_storage.parquet.foreign.dictionaries import KeptDictionaries  # that no file of ours needs
+
         return KeptDictionaries(self.cache, (self.store.url, self.block.key, self.block.seal))
 
     def _page_subset(

@@ -75,7 +75,7 @@ def test_a_command_loads_what_it_needs(people):
         "fuse_index.table.maintenance",
         "fuse_index.warehouse.catalog",
     } & set(asked) == set()
-    assert len([name for name in query if name.startswith("fuse_")]) < 386
+    assert len([name for name in query if name.startswith("fuse_")]) < 384
 
 
 def test_pandas_is_known_to_pyarrow_as_soon_as_a_plugin_imports_it():

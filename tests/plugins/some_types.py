@@ -16,7 +16,7 @@ ON_SOME_TYPES = {
     "test_units_without_a_summary_do_not_disturb",
     "test_votes_at_the_same_time_do_not_disturb_each_other",
 }
-"""Which units stand together, who asks beside whom, and what is missing or damaged. All others run on each type."""
+"""Tests of units in company, of questions side by side, and of what is missing or damaged."""
 
 
 assert all(callable(getattr(IndexTests, name)) for name in ON_SOME_TYPES)

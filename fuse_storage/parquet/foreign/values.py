@@ -12,7 +12,6 @@ import pyarrow.types as is_
 
 from fuse_storage.errors import Corrupt, Unsupported
 from fuse_storage.parquet.footer import ForeignLayout
-from fuse_storage.parquet.foreign.shredded import put_together
 from fuse_storage.schema.nested_arrays import child_arrays, holds_variant, map_variants
 from fuse_storage.schema.variant import to_variants
 from fuse_storage.schema.variant_bytes import MalformedVariant
@@ -70,6 +69,8 @@ def _whole_variants(column: pa.ChunkedArray, wanted: pa.DataType, name: str, whe
 
 
 def _whole(variants: pa.Array, where: str) -> pa.Array:
+    from fuse_storage.parquet.foreign.shredded import put_together  # that few files need
+
     return to_variants(put_together(variants), where)
 
 

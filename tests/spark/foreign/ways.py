@@ -167,7 +167,7 @@ def same_on_conditions(ways: Ways, source: str, conditions: list[str], share: fl
 
 
 def same_of_each(ways: Ways, source: str, conditions: Iterable[str]) -> dict[str, list[Use]]:
-    """As ``same_on_conditions``, with a query for each condition; what votes left out of its scans."""
+    """Compare as ``same_on_conditions``, with a query for each condition; give what votes left out of its scans."""
     conditions = list(conditions)
     pairs, told = ways.without(_in_one_scan(source, conditions)), {}
     assert not isinstance(pairs, str), pairs

@@ -149,6 +149,7 @@ def test_rows_are_the_same_by_the_bounds_of_a_list(spark: SparkSession, tmp_path
     listed = ", ".join(f"CAST('{row.v}' AS {type_})" for row in wanted.selectExpr("CAST(v AS STRING) v").collect())
 
     found = df.filter(f"v IN ({listed})").select("id").collect()
+    assert df.filter(f"v NOT IN ({listed})").count() == 400 - len(found)
 
     assert sorted(found) == sorted(wanted.select("id").collect())
     assert len(found) == 120

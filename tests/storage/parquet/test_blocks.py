@@ -109,9 +109,9 @@ def test_arrow_says_of_a_block_that_it_wrote_what_its_footer_says(compression: s
 
 
 LONG_TEXTS = pa.table({"text": [f"{number:04d}" * 500 for number in range(2_000)], "n": range(2_000)})
-"""Of 4 MB: a page of them ends by its bytes."""
+"""Texts of 4 MB: a page of them ends by its bytes."""
 RUNS = pa.table({"n": np.repeat(np.arange(10_000) * 7_919 % 10_007, 100)})
-"""Of 1,000,000 rows that take 60 KB: Arrow ends a page of them by what it thinks that they take."""
+"""A million rows that take 60 KB: Arrow ends a page of them by what it thinks that they take."""
 
 
 @pytest.mark.parametrize(

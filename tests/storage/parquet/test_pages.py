@@ -1,4 +1,4 @@
-"""Which pages hold the rows that are wanted: found once for all columns whose pages hold the same rows."""
+"""Pages that hold the wanted rows: found once for all columns whose pages hold the same rows."""
 
 from itertools import pairwise
 from typing import Any
