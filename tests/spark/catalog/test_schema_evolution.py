@@ -212,5 +212,7 @@ def test_sparks_before_refuse_columns_that_they_would_leave_out(
     with pytest.raises(AnalysisException, match="merge_schema=True"):
         changes.whenMatched().updateAll().merge()
     assert table.refresh().version == version
+    rows = run(sql_spark, table, merge("SELECT 2L AS id, 'B' AS v, 20 AS k, named_struct('a', 2) AS s"))
+    assert rows[2] == {"id": 2, "v": "B", "k": 20, "s": {"a": 2}}
     rows = run(sql_spark, table, merge("SELECT 2 AS id, 'B' AS v, 20S AS k, NULL AS s"))  # which need no other columns
     assert rows[2] == {"id": 2, "v": "B", "k": 20, "s": None}
