@@ -46,8 +46,9 @@ demo: $(VENV)/.demo  ## Write real flights through Spark, index them, and see wh
 	@$(RUN)/python $(PIP_INSTALL) --no-deps ./examples/plugins/fuse-index-trigram
 	@$(RUN)/python -m benchmarks.demo
 
-# Spark's tests wait more than they compute, so all three run at once; a line is printed when it ends, with the suite's name before it.
-TOGETHER := -j 3
+# Spark's tests wait more than they compute, so all three run at once, each as soon as its own environment is installed; a
+# line is printed when it ends, with the suite's name before it.
+SUITES := test-fast test-spark test-spark-oldest
 NAMED = 2>&1 | sed -u 's/^/[$@] /'
 
 # Tests commit by the thousand, and each commit waits for the disk a dozen times: their files lie in memory where there is
@@ -62,8 +63,8 @@ endef
 ALONE = $(FOLDER); PYTEST_DEBUG_TEMPROOT=$$folder
 
 .PHONY: test
-test: install  ## All tests, Spark's on the newest and the oldest supported Spark; EFFORT=2 runs every case, and EFFORT=4 draws more
-	@FUSE_INDEX_EFFORT=$(EFFORT) $(MAKE) --no-print-directory $(TOGETHER) test-fast test-spark test-spark-oldest
+test: | java python  ## All tests, Spark's on the newest and the oldest supported Spark; EFFORT=2 runs every case, and EFFORT=4 draws more
+	@FUSE_INDEX_EFFORT=$(EFFORT) $(MAKE) --no-print-directory -j 3 $(SUITES)
 
 # Two at once: installing waits for the network and the disk in turns.
 .PHONY: install
@@ -85,8 +86,8 @@ check-room: $(VENV)/.dev  ## The tests of one room, for the inner loop; ROOM=com
 
 # Lint takes one processor for a minute, and so goes beside the tests.
 .PHONY: check
-check: install  ## What CI runs: lint, types, import contracts, all tests
-	@$(MAKE) --no-print-directory -j 2 lint test
+check: | java python  ## What CI runs: lint, types, import contracts, all tests
+	@FUSE_INDEX_EFFORT=$(EFFORT) $(MAKE) --no-print-directory -j 4 lint $(SUITES)
 
 .PHONY: bench
 bench: $(VENV)/.bench  ## Compare with Databend, ClickHouse, DuckDB and plain Parquet; ARGS="--rows 1000000"
