@@ -33,6 +33,11 @@ def some_of(cases: Sequence[Case]) -> list[Case]:
     return list(cases) if everything() else [cases[number] for number in part([(n,) for n in range(len(cases))])]
 
 
+def in_turn(cases: Sequence[Case], turn: int, turns: int) -> list[Case]:
+    """The share of one test, of ``turns`` that are alike and together try all cases; with EFFORT each tries all."""
+    return list(cases) if everything() else list(cases[turn % turns :: turns])
+
+
 def flips(places: Iterable[int], changes: Sequence[int]) -> list[tuple[int, int]]:
     """Places of bytes and how these are changed: each in one way, ``changes`` in turn; with EFFORT in every way."""
     return [

@@ -172,7 +172,8 @@ def test_tables_of_a_warehouse_are_completed_by_name(complete, tmp_path):
 
 def test_ctrl_c_ends_with_a_word_and_leaves_the_table_as_it_was(people):
     """Rows come from a pipe that never ends; nothing of them is in the table, and it takes others."""
-    command = [sys.executable, "-c", _PROGRAM, "ingest", people, "-", "--format", "csv"]
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a job of a shell ignores it
+    command = [sys.executable, "-c", f"{heeding}; {_PROGRAM}", "ingest", people, "-", "--format", "csv"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stderr is not None

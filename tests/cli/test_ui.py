@@ -227,10 +227,11 @@ def test_a_table_that_is_gone_gets_a_sentence(tmp_path: Path) -> None:
 
 
 def test_the_command_serves_until_it_is_interrupted(warehouse: Path) -> None:
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a job of a shell ignores it
     command = [
         sys.executable,
         "-c",
-        "from fuse_index.cli.program import main; main()",
+        f"{heeding}; from fuse_index.cli.program import main; main()",
         "ui",
         f"{warehouse}#{NAME}",
         "--port",

@@ -23,7 +23,7 @@ from fuse_plugins.bloom.bit_matrix import BitMatrix, transpose_filters
 from fuse_plugins.bloom.filters import HashFilter, filter_capacity
 from fuse_plugins.bloom.hashing import canonical_bytes, hash_family, hash_values
 from fuse_storage import NotFound
-from tests.plugins.some_types import SuiteOfManyTypes
+from tests.plugins.some_types import SuiteOfManyTypes, of_other_options
 
 SLICES = 7
 """Bits that a filter of 1 % asks of each key."""
@@ -34,6 +34,7 @@ class TestBloom(SuiteOfManyTypes):
     payload_bytes = 2.6  # the fifth of a column's usual bytes; measured closer below
 
 
+@of_other_options
 class TestBloomOfFewWrongReads(IndexTests):
     index = Bloom
     inputs = (Input(Column(("c",), pa.string()), pa.string()),)
@@ -41,6 +42,7 @@ class TestBloomOfFewWrongReads(IndexTests):
     payload_bytes = 6
 
 
+@of_other_options
 class TestBloomOnATerm(IndexTests):
     """The engine computes the term; the kind sees texts."""
 

@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT, Reader
+from tests.effort import everything
+from tests.plugins.some_types import OF_USUAL_OPTIONS
 
 pytestmark = pytest.mark.any_spark
 
 EXAMPLES = sorted((ROOT / "examples" / "plugins").iterdir())
+CHOSEN = "" if everything() else f"-k 'not ({' or '.join(sorted(OF_USUAL_OPTIONS))})'"
+"""Without what suites of the built-in kinds ask, unless EFFORT says more."""
 
 
 def installed(folder: Path, *examples: Path) -> Reader:
@@ -30,7 +34,7 @@ def test_examples_are_built_and_installed_and_pass_their_tests(tmp_path):
     reader = installed(tmp_path, *EXAMPLES)
 
     listed = json.loads(reader.shell("fuse-index plugins --check --json", "the examples"))["kinds"]
-    told = reader.shell("pytest -q -x -rp", "the examples")
+    told = reader.shell(f"pytest -q -x -rp {CHOSEN}", "the examples")
     sources = {kind["kind"]: kind["from"] for kind in listed}
     for example in EXAMPLES:
         assert sources[example.name.removeprefix("fuse-index-")] == f"{example.name} 0.1.0"

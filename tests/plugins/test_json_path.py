@@ -26,6 +26,7 @@ from fuse_plugins.json_path.paths import MISSING_VALUE, parse_document, parse_pa
 from fuse_plugins.json_path.standard import read_standard_path
 from tests.effort import effort
 from tests.index.tables import damaged, reopened
+from tests.plugins.some_types import of_other_options
 
 DOCUMENT = Column(("document",), pa.string())
 DOUBLE, LONG, INT, FLOAT, DECIMAL = pa.float64(), pa.int64(), pa.int32(), pa.float32(), pa.decimal128(10, 2)
@@ -132,6 +133,7 @@ class TestTextAndCasts(PathTests):
         yield from leaves_at("$.a")
 
 
+@of_other_options
 class TestLegacyCasts(TestTextAndCasts):
     def rows(self, column):
         return ('{"a":"2.7"}', '{"a":300}', '{"a":"."}', "{}")
@@ -140,6 +142,7 @@ class TestLegacyCasts(TestTextAndCasts):
         yield from leaves_at("$['a']", "legacy")
 
 
+@of_other_options
 class TestElements(PathTests):
     options = {"paths": ("$.a[*]", "$.a[0]", "$..b", "$.a[?(@ > 1)]", "$")}  # noqa: RUF012
 
@@ -273,7 +276,7 @@ WANTED = st.sampled_from(
 )
 
 
-@settings(max_examples=effort(30), deadline=None)
+@settings(max_examples=effort(15), deadline=None)
 @given(st.lists(documents(), min_size=1, max_size=4), PATHS, PATHS, WANTED)
 @example(['{"a":{"b":1},"a":{"b":2}}'], "$.a.b", "$.a.b", "1")
 @example(['{"a/b":"x"}', '{"a\\/b":"y","a/b":"x"}'], "$['a/b']", "$['a/b']", "y")
@@ -314,7 +317,7 @@ def is_sure(rows, path):
     return not json_paths.get_json_objects(pa.array(rows), path).doubts.any()
 
 
-@settings(max_examples=effort(25), deadline=None)
+@settings(max_examples=effort(13), deadline=None)
 @given(TREES, PATHS.filter(is_path))
 def test_paths_walked_here_find_what_jsonpath_ng_finds(tree, path):
     from jsonpath_ng.ext.parser import parse

@@ -11,7 +11,7 @@ from fuse_index.predicate import Cast, Column, Compare, Context, In, Literal, St
 from fuse_index.testing import IndexTests
 from fuse_index.testing.worlds.memory_batch import KindUnderTest, MemoryBatch, MemoryFiles
 from fuse_plugins.zone_map import ZoneBounds
-from tests.plugins.some_types import SuiteOfManyTypes
+from tests.plugins.some_types import SuiteOfManyTypes, of_other_options
 
 NAN = float("nan")
 LAST_LETTER = "\U0010ffff"
@@ -21,6 +21,7 @@ class TestZoneBounds(SuiteOfManyTypes):
     index = ZoneBounds
 
 
+@of_other_options
 class TestZoneBoundsOnATerm(IndexTests):
     """The engine computes the term; the kind sees texts."""
 

@@ -15,6 +15,7 @@ from fuse_plugins.full_text import FullText, FullTextOptions
 from fuse_plugins.full_text.match_function import MATCH_FUNCTION, parse_match
 from fuse_plugins.full_text.syntax import QueryError
 from tests.plugins.full_text.judge import Judge
+from tests.plugins.some_types import of_other_options
 
 BODY = Column(("c",), pa.string())
 TEXTS = (
@@ -69,6 +70,7 @@ class TestFullText(IndexTests):
         return np.array([found.get(row, -np.inf) for row in range(len(texts))])
 
 
+@of_other_options
 class TestFullTextWithoutPositions(TestFullText):
     options = {"positions": False}  # noqa: RUF012
     rankings = (call("late refund"),)
@@ -110,6 +112,7 @@ class TestSubstringsByNgrams(IndexTests):
         return np.array([found.get(row, -np.inf) for row in range(len(texts))])
 
 
+@of_other_options
 class TestSubstringsByNgramsWithStopWords(TestSubstringsByNgrams):
     options = {"tokenizer": "ngram(1,4)", "stop_words": "late,la,ref"}  # noqa: RUF012
     rankings = (call("late refund", "tokenizer=ngram(1,4); stop_words=late,la,ref"),)

@@ -111,7 +111,7 @@ def stored(rows, chosen, positions=True):
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 @given(texts, queries, st.sampled_from(["or", "and"]), st.sampled_from(["", "the,late"]))
 @example(["l" * 39 + " " + "l" * 40, "", None, "L" * 39], "l" * 39, "or", "")
-@settings(max_examples=effort(20), deadline=None)
+@settings(max_examples=effort(10), deadline=None)
 def test_the_same_rows_and_the_same_scores(tokenizer, rows, query, operator, stop_words):
     chosen = Analyzer(tokenizer, stop_words)
     text = f"tokenizer={tokenizer};stop_words={stop_words};operator={operator}"
@@ -133,7 +133,7 @@ def test_the_same_rows_and_the_same_scores(tokenizer, rows, query, operator, sto
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 @given(st.lists(st.text(max_size=30) | st.sampled_from(WORDS), max_size=6))
-@settings(max_examples=effort(20), deadline=None)
+@settings(max_examples=effort(10), deadline=None)
 def test_any_text_has_the_terms_that_tantivy_gives_it(tokenizer, rows):
     chosen = Analyzer(tokenizer, "the,late")
     found = chosen.tokenize(pa.array(rows, pa.string()))
@@ -144,7 +144,7 @@ def test_any_text_has_the_terms_that_tantivy_gives_it(tokenizer, rows):
 
 
 @given(texts, words.filter(lambda word: word.isalnum()), st.integers(1, 2))
-@settings(max_examples=effort(25), deadline=None)
+@settings(max_examples=effort(13), deadline=None)
 def test_prefixes_and_fuzzy_words(rows, word, distance):
     for query in (f"{word[:3]}*", f"{word[:12]}~{distance}"):
         wanted = parse_query(query, QueryOptions(lenient=True))
