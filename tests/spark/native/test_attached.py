@@ -19,6 +19,7 @@ import fuse_index as fuse
 from fuse_index import spark as fuse_spark
 from tests.effort import in_turn
 from tests.index.sources.one_table import OneTable
+from tests.spark.each import judged, true_on
 
 ALL_TYPES = """
     SELECT id, CAST(id AS INT) i, CAST(id % 100 AS TINYINT) ti, CAST(id AS SMALLINT) sm, CAST(id AS FLOAT) f,
@@ -66,9 +67,9 @@ def test_files_that_spark_wrote_are_read_as_spark_reads_them(utc: SparkSession, 
     assert collected(theirs) == collected(ours)
     table.create_index("by_s", "bloom", ["s"])
     ours = fuse_spark.read(utc, url)
-    judged = [f"array_sort(collect_list(IF({each}, id, NULL)))" for each in CONDITIONS]
-    for condition, expected in zip(CONDITIONS, theirs.selectExpr(*judged).head(), strict=True):
-        assert expected == [row.id for row in ours.where(condition).orderBy("id").collect()], condition
+    found = true_on(ours, CONDITIONS)
+    assert found == judged(theirs, CONDITIONS)
+    for condition, expected in zip(CONDITIONS, found, strict=True):
         assert expected == sorted(table.to_arrow(condition, ["id"]).column("id").to_pylist()), condition
 
 
