@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.effort import flips, part
+from tests.effort import flips, in_turn, part
 
 ROOT = Path(__file__).parents[1]
 MARKED = re.compile(r"\bmark\.(alike|thorough)\b")
@@ -69,6 +69,14 @@ def test_each_byte_is_changed_and_with_effort_in_every_way(monkeypatch: pytest.M
     assert flips(range(4, 9), (1, 128, 255)) == [(4, 128), (5, 255), (6, 1), (7, 128), (8, 255)]
     monkeypatch.setattr("tests.effort._EFFORT", 2.0)
     assert len(flips(range(4, 9), (1, 128, 255))) == 15
+
+
+def test_what_needs_one_setting_is_tried_in_one_and_with_effort_in_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.effort._EFFORT", 1.0)
+    assert [in_turn("abcde", turn) for turn in (False, True, 2)] == [["a", "c", "e"], ["b", "d"], ["a", "c", "e"]]
+    assert [in_turn("abcde", turn, 3) for turn in range(3)] == [["a", "d"], ["b", "e"], ["c"]]
+    monkeypatch.setattr("tests.effort._EFFORT", 2.0)
+    assert [in_turn("abcde", turn) for turn in range(2)] == [[*"abcde"]] * 2
 
 
 def test_more_effort_runs_all_and_a_run_without_leaves_no_file_and_no_kind_out() -> None:

@@ -18,6 +18,7 @@ from fuse_index.spark.catalog.indexes import IndexRequests
 from fuse_index.spark.foreign.source_indexes import SourceIndexes
 from fuse_index.spark.lakes.source import NamedSource
 from fuse_storage import InvalidArgument, NotFound
+from tests.effort import effort
 
 SWITCH = "spark.fuse.index.transparent"
 FILES, ROWS = 6, 200
@@ -369,7 +370,7 @@ def test_sessions_that_create_and_drop_one_index_of_a_source(
             return set(threads.map(run, sessions))
 
     try:
-        for _ in range(4):
+        for _ in range(effort(2)):
             assert outcomes("CREATE INDEX IF NOT EXISTS by_key") == {"done"}
             assert outcomes("DROP INDEX IF EXISTS by_key") == {"done"}
             assert "done" in outcomes("CREATE INDEX by_key")

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
+from tests.spark.each import true_on
 from tests.spark.foreign.ways import Ways, conf
 
 pytestmark = pytest.mark.every_spark
@@ -54,10 +55,11 @@ def test_dotted_names_of_attached_tables(spark: SparkSession, tmp_path: Path, le
     theirs = spark.read.parquet(str(lake)).select([f"`{name}`" for name in ours.columns])
     assert theirs.schema == ours.schema
     assert sorted(map(str, theirs.collect())) == sorted(map(str, ours.collect()))
-    for condition in [each for each, names in CONDITIONS.items() if left_out not in names]:
-        with conf(spark, spark_sql_parquet_filterPushdown="false"):
-            expected = sorted(row.id for row in theirs.where(condition).collect())
-        assert expected == sorted(row.id for row in ours.where(condition).select("id").collect()), condition
+    conditions = [each for each, names in CONDITIONS.items() if left_out not in names]
+    with conf(spark, spark_sql_parquet_filterPushdown="false"):
+        of_each = true_on(theirs, conditions)
+    assert of_each == true_on(ours, conditions)
+    for condition, expected in zip(conditions, of_each, strict=True):
         assert expected == sorted(table.to_arrow(condition, ["id"]).column("id").to_pylist()), condition
 
 

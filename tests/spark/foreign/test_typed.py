@@ -60,7 +60,7 @@ def wide(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.every_spark
 def test_conditions_on_columns_of_further_types(ways: Ways, wide: str) -> None:
-    told = same_on_typed_conditions(ways, wide, 7, effort(40), more_types.condition)
+    told = same_on_typed_conditions(ways, wide, 7, effort(30), more_types.condition, at_once=10)
 
-    assert sum(use.left_out for use in told) > effort(40) // 3
+    assert sum(use.left_out for use in told) > effort(30) // 3
     assert not any(use.unknown or use.problem for use in told)

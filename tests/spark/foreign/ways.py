@@ -119,14 +119,19 @@ def same_on_random_conditions(ways: Ways, source: str, seed: int, count: int) ->
 
 
 def same_on_typed_conditions(
-    ways: Ways, source: str, seed: int, count: int, drawn: Callable[[random.Random], str] = typed.condition
+    ways: Ways,
+    source: str,
+    seed: int,
+    count: int,
+    drawn: Callable[[random.Random], str] = typed.condition,
+    at_once: int = 20,
 ) -> list[Use]:
-    """As ``same_on_conditions``, on conditions on columns of many types, by several clocks."""
+    """As ``same_on_conditions``, on conditions on columns of many types, so many by each of several clocks in turn."""
     some, told = typed_conditions(ways.spark, source, seed, count, drawn), []
     for number, zone in enumerate(("UTC", "Europe/Berlin", "America/New_York")):
         with conf(ways.spark, spark_sql_session_timeZone=zone, spark_sql_ansi_enabled=str(number < 2).lower()):
-            for start in range(number * 20, len(some), 60):
-                told += same_on_conditions(ways, source, some[start : start + 20])
+            for start in range(number * at_once, len(some), 3 * at_once):
+                told += same_on_conditions(ways, source, some[start : start + at_once])
     return told
 
 

@@ -99,6 +99,7 @@ def compared(spark: SparkSession, query: str, name: str = "whole") -> DataFrame:
     return df
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("name", ["whole", "part"])
 @pytest.mark.parametrize("forms", [[*EXACT], [form for text, others in KEPT.items() for form in (text, *others)]])
 def test_what_is_kept_is_answered_however_it_is_written(tables: SparkSession, forms: list[str], name: str) -> None:
@@ -110,6 +111,7 @@ def test_what_is_kept_is_answered_however_it_is_written(tables: SparkSession, fo
 
 
 @pytest.mark.every_spark
+@pytest.mark.alike
 @pytest.mark.parametrize(
     "query",
     [

@@ -23,6 +23,7 @@ from fuse_index.aggregates.sketches import build_sketch, sketch_registers
 from fuse_index.spark.native import snapshot_planner
 from fuse_index.spark.session import _sessions
 from fuse_storage import process_cache
+from tests.effort import effort, in_turn
 
 SCHEMA = (
     "city STRING, n INT, big BIGINT, d DOUBLE, f FLOAT, price DECIMAL(10,2), wide DECIMAL(20,4), "
@@ -198,7 +199,7 @@ def test_of_a_constant_there_is_no_group_without_a_row(tables: SparkSession) -> 
 
 
 @pytest.mark.every_spark
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(effort(2)))
 def test_any_question_has_sparks_answer(tables: SparkSession, seed: int) -> None:
     pick = random.Random(seed)
     for _ in range(3):
@@ -238,13 +239,14 @@ def test_a_state_of_another_session_answers_nothing(tables: SparkSession, settin
 
 
 def test_the_local_answer_is_sparks_too(tables: SparkSession) -> None:
-    for name, url in URLS.items():
-        for groups, where in (
-            (KEYS, None),
-            (["city"], "n > 0 OR d = 0.0"),
-            ([], "date_trunc('day', at) > TIMESTAMP'2024-01-02'"),
-            (["flag"], None),
-        ):
+    questions = [
+        (KEYS, None),
+        (["city"], "n > 0 OR d = 0.0"),
+        ([], "date_trunc('day', at) > TIMESTAMP'2024-01-02'"),
+        (["flag"], None),
+    ]
+    for turn, (name, url) in enumerate(URLS.items()):
+        for groups, where in in_turn(questions, turn):
             found = fuse.open_table(url).aggregate(groups, KEPT, where)
             rows = [tuple(_naive(value) for value in row.values()) for row in found.to_pylist()]
             by = f"GROUP BY {', '.join(groups)}" if groups else ""

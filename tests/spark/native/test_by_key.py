@@ -41,6 +41,12 @@ def view(request: pytest.FixtureRequest, spark: SparkSession, table: fuse.Table)
     return fuse_spark.read(spark, url) if request.param == "native" else spark.read.format("fuse").load(url)
 
 
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, table: fuse.Table) -> DataFrame:
+    """The rows as a local scan finds them."""
+    return spark.createDataFrame(table.to_pandas(), "id BIGINT, name STRING, n INT")
+
+
 QUERIES: list[Callable[[DataFrame], DataFrame]] = [
     lambda rows: rows,
     lambda rows: rows.where("name = 'base'").select("n"),
@@ -57,9 +63,7 @@ QUERIES: list[Callable[[DataFrame], DataFrame]] = [
 
 @pytest.mark.alike
 @pytest.mark.parametrize("number", range(len(QUERIES)))
-def test_spark_reads_what_counts(spark: SparkSession, table: fuse.Table, view: DataFrame, number: int) -> None:
-    whole = spark.createDataFrame(table.to_pandas(), "id BIGINT, name STRING, n INT")
-
+def test_spark_reads_what_counts(whole: DataFrame, view: DataFrame, number: int) -> None:
     found, expected = (sorted(map(tuple, QUERIES[number](rows).collect()), key=str) for rows in (view, whole))
 
     assert found == expected

@@ -14,6 +14,7 @@ from fuse_index import Table, create_table
 from fuse_index import spark as fuse_spark
 from fuse_index.spark.native.file_listing import ListedFiles, pack_file_listing
 from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
+from tests.effort import effort
 
 LENIENT = {
     "spark.sql.files.ignoreMissingFiles": "true",
@@ -21,7 +22,7 @@ LENIENT = {
     "spark.hadoop.parquet.page.verify-checksum.enabled": "false",
 }
 ROWS = pa.table({"id": np.arange(4000), "value": np.random.default_rng(5).random(4000)})
-DAMAGES = 24
+DAMAGES = effort(12)
 FAILED = (PySparkException, Py4JJavaError)
 
 

@@ -27,6 +27,7 @@ from fuse_index.spark.native.relation import NativeScan, snapshot_dataframe
 from fuse_index.spark.native.request_server import serve_requests
 from fuse_index.spark.protocol.replies import PruneReply
 from fuse_storage import Schema
+from tests.effort import effort
 from tests.spark.plain import NOTHING, Judge, Tree, listing, read, write
 
 FILES, ROWS = 9, 10
@@ -172,7 +173,7 @@ def test_queries_with_a_shuffle_leak_no_thread(spark: SparkSession, files: list[
 
     query(-1)
     before = python_threads()
-    for n in range(16):
+    for n in range(effort(8)):
         query(n)
 
     assert python_threads() <= before
