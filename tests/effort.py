@@ -33,6 +33,11 @@ def some_of(cases: Sequence[Case]) -> list[Case]:
     return list(cases) if everything() else [cases[number] for number in part([(n,) for n in range(len(cases))])]
 
 
+def in_turn(cases: Sequence[Case], number: int, ways: int = 2) -> list[Case]:
+    """The part of cases that is tried in the way of this number: each case in one of so many; with EFFORT in all."""
+    return list(cases) if everything() else list(cases[number % ways :: ways])
+
+
 def flips(places: Iterable[int], changes: Sequence[int]) -> list[tuple[int, int]]:
     """Places of bytes and how these are changed: each in one way, ``changes`` in turn; with EFFORT in every way."""
     return [
