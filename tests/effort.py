@@ -33,9 +33,9 @@ def some_of(cases: Sequence[Case]) -> list[Case]:
     return list(cases) if everything() else [cases[number] for number in part([(n,) for n in range(len(cases))])]
 
 
-def in_turn(cases: Sequence[Case], number: int, ways: int = 2) -> list[Case]:
-    """The part of cases that is tried in the way of this number: each case in one of so many; with EFFORT in all."""
-    return list(cases) if everything() else list(cases[number % ways :: ways])
+def in_turn(cases: Iterable[Case], turn: int, turns: int = 2) -> list[Case]:
+    """What is tried in one of several settings, of cases that each need only one of these; with EFFORT all, in each."""
+    return [case for number, case in enumerate(cases) if everything() or number % turns == turn % turns]
 
 
 def flips(places: Iterable[int], changes: Sequence[int]) -> list[tuple[int, int]]:
