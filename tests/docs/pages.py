@@ -150,7 +150,11 @@ class Reader:
     def shell(self, commands: str, where: str) -> str:
         """What these commands print. Raises AssertionError where one fails."""
         self._make_venv()
-        clean = {name: os.environ[name] for name in ("HOME", "JAVA_HOME", "SPARK_LOCAL_IP", "TZ") if name in os.environ}
+        clean = {
+            name: os.environ[name]
+            for name in ("HOME", "JAVA_HOME", "JDK_JAVA_OPTIONS", "SPARK_LOCAL_IP", "TZ")
+            if name in os.environ
+        }
         pip = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_COMPILE": "1"}  # most modules that it installs are never imported
         environment = clean | pip | {"PATH": f"{self._venv}/bin:/usr/bin:/bin"}
         run = subprocess.run(

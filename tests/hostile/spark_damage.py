@@ -23,13 +23,19 @@ from tests.hostile.world import Rows, as_rows, check_state, create
 LIFE = 60
 
 
+# A session that would rather go on than fail: what is asked of us must not depend on it
+CARELESS = {"spark.sql.files.ignoreCorruptFiles": "true", "spark.sql.files.ignoreMissingFiles": "true"}
+
+
 def spark_damage(seed: int) -> Iterator[Trial]:
     """One block, or two swapped ones, in every way."""
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    # a session that would rather go on than fail: what is asked of us must not depend on it
-    for option in ("ignoreCorruptFiles", "ignoreMissingFiles"):
-        builder = builder.config(f"spark.sql.files.{option}", "true")
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config(map=CARELESS)
     spark = builder.config("spark.log.level", "OFF").config("spark.task.maxFailures", "1").getOrCreate()
+    yield from damaged_blocks(spark, seed)
+
+
+def damaged_blocks(spark: SparkSession, seed: int) -> Iterator[Trial]:
+    """Trials in this session."""
     for number in count(seed):
         folder, draw = Path(tempfile.mkdtemp(prefix="fuse-hostile-")), Random(number)
         _, rows = create(str(folder / "table"))

@@ -1,15 +1,18 @@
 """One Spark session for all tests of Spark: starting one takes seconds."""
 
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import fuse_index as fuse
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_storage import Schema
 from tests.spark.plain import FILES, Judge, by_id, read, rows, write
-from tests.spark.servers import cluster
+from tests.spark.servers import PROGRAMS, cluster, process
 from tests.spark.settings import SETTINGS, prepare_environment
 
 prepare_environment()
@@ -59,6 +62,22 @@ def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a standalone cluster of two workers, for one program after the other."""
     with cluster(tmp_path_factory.mktemp("cluster")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def killed_halfway(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with tables that a driver was about to add rows to, and to change, and to follow, when it was killed."""
+    folder = tmp_path_factory.mktemp("killed")
+    fuse.create_table(folder / "added", "id BIGINT").append([{"id": number} for number in range(5)])
+    updated = fuse.create_table(folder / "updated", "id BIGINT, kind STRING", properties={"block_rows": 5})
+    updated.append([{"id": number, "kind": "a"} for number in range(20)])
+    followed = fuse.create_table(folder / "stream" / "followed", "id BIGINT, city STRING")
+    for number in range(0, 8, 2):
+        followed.append([{"id": number, "city": "Bonn"}, {"id": number + 1, "city": "Oslo"}])
+    with process([sys.executable, str(PROGRAMS / "killed_halfway.py"), str(folder)], folder / "log") as driver:
+        driver.wait(240)
+        assert driver.returncode == -signal.SIGKILL, (folder / "log").read_text()[-3000:]
+    return folder
 
 
 @pytest.fixture(scope="session")

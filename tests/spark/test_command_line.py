@@ -1,9 +1,10 @@
-"""``fuse-index … --spark``: in a process of its own, which is given its own session."""
+"""``fuse-index … --spark``: in a process of its own, which is given its own sessions."""
 
 import json
 import os
 import subprocess
 import sys
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -11,53 +12,82 @@ import pytest
 import fuse_index
 from fuse_index.spark import installation
 
+SEVERAL = """
+import json, sys
+from fuse_index.cli.program import main
+for arguments in json.loads(sys.argv[1]):
+    sys.argv[1:], code = arguments, 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code
+    for stream in (sys.stdout, sys.stderr):
+        print(end=f"\\0{code}\\0", file=stream, flush=True)
+"""
+"""Command lines one after the other in a process, whose JVM outlives each session; behind its words is each's code."""
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    program = "from fuse_index.cli.program import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: str, **environment: str) -> Done:
+    return run_all([arguments], **environment)[0]
+
+
+def run_all(lines, **environment: str) -> list[Done]:
+    done = subprocess.run(
+        [sys.executable, "-c", SEVERAL, json.dumps(lines)],
         capture_output=True,
         text=True,
         timeout=200,
         check=False,
         env=os.environ | environment,
     )
+    assert done.returncode == 0, done.stderr
+    out, err = (stream.split("\0") for stream in (done.stdout, done.stderr))
+    return [Done(int(code), *said) for code, *said in zip(out[1::2], out[::2], err[::2], strict=False)]
+
+
+def make_table(folder) -> str:
+    made = fuse_index.create_table(str(folder), "id BIGINT, name STRING", properties={"block_rows": 100})
+    made.create_index("by_name", "bloom", ["name"])
+    made.append(pa.table({"id": range(1000), "name": [f"name {i}" for i in range(1000)]}))
+    return str(folder)
 
 
 @pytest.fixture
 def table(tmp_path):
-    made = fuse_index.create_table(str(tmp_path / "t"), "id BIGINT, name STRING", properties={"block_rows": 100})
-    made.create_index("by_name", "bloom", ["name"])
-    made.append(pa.table({"id": range(1000), "name": [f"name {i}" for i in range(1000)]}))
-    return str(tmp_path / "t")
+    return make_table(tmp_path / "t")
 
 
-def test_an_index_is_rebuilt_by_a_spark_job_from_the_command_line(table):
-    before = fuse_index.open_table(table).snapshot
+def test_commands_are_done_by_spark_jobs(tmp_path):
+    rebuilt, deleted = make_table(tmp_path / "rebuilt"), make_table(tmp_path / "deleted")
+    before = fuse_index.open_table(rebuilt).snapshot
 
-    done = run("index", "rebuild", table, "by_name", "--spark", "local[2]", "--json")
+    rebuild, delete, wrong = run_all(
+        [
+            ("index", "rebuild", rebuilt, "by_name", "--spark", "local[2]", "--json"),
+            ("delete", deleted, "--where", "id < 250", "--spark", "local[2]", "--json"),
+            ("index", "rebuild", deleted, "by_nmae", "--spark", "local[1]"),
+        ]
+    )
 
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["blocks_indexed"] == 10
-    after = fuse_index.open_table(table)
+    assert rebuild.returncode == 0, rebuild.stderr
+    assert json.loads(rebuild.stdout)["blocks_indexed"] == 10
+    after = fuse_index.open_table(rebuilt)
     assert after.snapshot.sequence > before.sequence
     assert after.explain("name = 'name 7'").blocks.kept == 1
 
+    assert delete.returncode == 0, delete.stderr
+    assert json.loads(delete.stdout)["deleted_rows"] == 250
+    assert fuse_index.open_table(deleted).scan().count() == 750
 
-def test_rows_are_deleted_by_a_spark_job_from_the_command_line(table):
-    done = run("delete", table, "--where", "id < 250", "--spark", "local[2]", "--json")
-
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["deleted_rows"] == 250
-    assert fuse_index.open_table(table).scan().count() == 750
-
-
-def test_an_index_that_is_not_there_is_said_in_a_line_by_spark_too(table):
-    done = run("index", "rebuild", table, "by_nmae", "--spark", "local[1]")
-
-    assert done.returncode == 1
-    assert "by_name" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert wrong.returncode == 1
+    assert "by_name" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
 
 
 def test_a_spark_that_cannot_be_had_is_said_in_a_line(table):

@@ -6,6 +6,7 @@ A record is some lines, and a blank line ends it. It begins with one of
 - ``statement error <regex>``: it raises, and the regex is found in the first line of the message
 - ``query`` or ``query rowsort``: its rows follow after ``----``, a line each, columns joined by `` | ``; ``rowsort``
   if their order is of no account
+- ``halt``: what follows is of kinds that came before, and is done where EFFORT says more
 
 Lines with ``#`` before a record are comments. ``{tmp}`` is a folder of the test's own; ids of 32 hexadecimal digits
 are ``<id>`` in rows.
@@ -43,13 +44,18 @@ def records(path: Path) -> Iterator[Record]:
         yield Record(f"{path.name}:{number}", lines[0], "\n".join(body[:end]), body[end + 1 :])
 
 
-def follow(spark: SparkSession, path: Path, tmp: Path) -> list[str]:
+def follow(spark: SparkSession, path: Path, tmp: Path, halts: bool = False) -> list[str]:
     """Do what a file says, and tell where it is not so: the line, what was expected and what came."""
-    return [difference for record in records(path) for difference in _differences(spark, record, tmp)]
+    said = [*records(path)]
+    heads = [record.head for record in said]
+    end = heads.index("halt") if halts and "halt" in heads else len(said)
+    return [difference for record in said[:end] for difference in _differences(spark, record, tmp)]
 
 
 def _differences(spark: SparkSession, record: Record, tmp: Path) -> Iterator[str]:
     kind, _, rest = record.head.partition(" ")
+    if kind == "halt":
+        return
     sql = record.sql.replace("{tmp}", str(tmp))
     if rest.startswith("error"):
         message = _refusal(spark, sql)

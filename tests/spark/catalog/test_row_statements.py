@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import fuse_index as fuse
 from fuse_storage.testing import check_invariants
+from tests.effort import effort
 
 Rows = list[dict[str, Any]]
 Change = Callable[[Rows], Rows]
@@ -259,7 +260,7 @@ def draw(random_: random.Random) -> Iterator[tuple[str, Change]]:
 
 def test_a_walk_of_statements_ends_where_a_list_of_dicts_does(walk: Walk) -> None:
     random_ = random.Random(12)
-    for number, (statement, change) in zip(range(16), draw(random_), strict=False):
+    for number, (statement, change) in zip(range(effort(8)), draw(random_), strict=False):
         walk.run(statement, change)
         if number % 4 == 3:
             run_merge(walk, random_.sample(SOURCE, 6), MATCHED, MISSING, LONELY[1:])

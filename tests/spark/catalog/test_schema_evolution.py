@@ -142,6 +142,7 @@ def test_columns_come_with_the_rows_in_one_commit(
     assert {row.id: row.asDict(recursive=True) for row in found} == rows
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_statement_that_fails_or_is_explained_or_changes_no_row_leaves_the_columns(
     evolving: SparkSession, make: Callable[[str], fuse.Table], kind: str

@@ -14,6 +14,7 @@ from fuse_index import spark as fuse_spark
 from fuse_index.spark.catalog.table_names import TableNames, TableReference
 from fuse_index.spark.protocol.requests import CreateIndexRequest
 from fuse_storage import Warehouse
+from tests.effort import effort
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_sessions_that_create_and_drop_one_index_are_told_by_spark_s_own_conditi
         with ThreadPoolExecutor(len(sessions)) as threads:
             return set(threads.map(run, sessions))
 
-    for _ in range(6):
+    for _ in range(effort(3)):
         assert outcomes("CREATE INDEX IF NOT EXISTS by_name ON fuse.db.t USING bloom (name)") == {"done"}
         assert outcomes("DROP INDEX IF EXISTS by_name ON fuse.db.t") == {"done"}
         assert "done" in outcomes("CREATE INDEX by_name ON fuse.db.t USING bloom (name)")

@@ -1,7 +1,5 @@
 """Two statements at once go together, or one of them is told; one that never ends leaves nothing; what is old stays."""
 
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +9,6 @@ from pyspark.sql import SparkSession
 
 import fuse_index as fuse
 from fuse_storage.testing import check_invariants
-from tests.spark.servers import PROGRAMS, process
 
 COLUMNS = "id BIGINT, kind STRING"
 
@@ -145,16 +142,8 @@ def test_a_statement_finds_rows_again_that_were_moved_meanwhile(
     assert "tier" in table.refresh().history().column("operation").to_pylist()
 
 
-def test_a_session_that_dies_halfway_leaves_nothing(url: str, tmp_path: Path) -> None:
-    begun = tmp_path / "begun"
-    command = [sys.executable, str(PROGRAMS / "slow_statement.py"), url, str(begun)]
-    with process(command, tmp_path / "log") as driver:
-        deadline = time.monotonic() + 180
-        while not begun.exists():
-            assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
-            assert driver.poll() is None, (tmp_path / "log").read_text()[-3000:]
-            time.sleep(0.1)
-        driver.kill()
+def test_a_session_that_dies_halfway_leaves_nothing(killed_halfway: Path) -> None:
+    url = str(killed_halfway / "updated")
 
     assert len(fuse.open_table(url).stored.history()) == 2
     assert ids(url) == list(range(20))

@@ -1,5 +1,6 @@
 """Statements on VARIANT columns, through every way that rows go between Spark and files."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from fuse_storage.testing import check_invariants
 HAS_COLON = pytest.mark.skipif("not __import__('pyspark').__version__ >= '4.1'", reason="v:a is of Spark 4.1")
 
 
-@pytest.fixture
-def place(sql_spark: SparkSession, tmp_path: Path) -> str:
-    place = str(tmp_path / "t")
+@pytest.fixture(scope="module")
+def filled(sql_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    place = str(tmp_path_factory.mktemp("filled") / "t")
     sql_spark.sql(f"CREATE TABLE fuse.`{place}` (id BIGINT, v VARIANT)")
     sql_spark.sql(
         f"""INSERT INTO fuse.`{place}` VALUES (1, parse_json('{{"a":1}}')), (2, NULL), (3, parse_json('null')),
@@ -25,6 +26,11 @@ def place(sql_spark: SparkSession, tmp_path: Path) -> str:
     made = "parse_json(concat('{\"a\":', id, '}'))"
     sql_spark.sql(f"INSERT INTO fuse.`{place}` SELECT id + 10, {made} FROM range(5)")
     return place
+
+
+@pytest.fixture
+def place(filled: str, tmp_path: Path) -> str:
+    return str(shutil.copytree(filled, tmp_path / "t"))
 
 
 def rows(spark: SparkSession, place: str, where: str = "true") -> dict[int, Any]:
@@ -112,9 +118,9 @@ def nested_rows(spark: SparkSession, place: str, where: str = "true") -> dict[in
     return {row.id: (row.v, row.l, row.m, row.a) for row in found}
 
 
-@pytest.fixture
-def nested(sql_spark: SparkSession, tmp_path: Path) -> str:
-    place = str(tmp_path / "nested")
+@pytest.fixture(scope="module")
+def filled_nested(sql_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    place = str(tmp_path_factory.mktemp("filled") / "nested")
     sql_spark.sql(f"CREATE TABLE fuse.`{place}` (id BIGINT, {NESTED})")
     sql_spark.sql(
         f"""INSERT INTO fuse.`{place}` VALUES
@@ -124,6 +130,11 @@ def nested(sql_spark: SparkSession, tmp_path: Path) -> str:
     made = "named_struct('a', 5, 'v', parse_json(concat('{\"a\":', id, '}')))"
     sql_spark.sql(f"INSERT INTO fuse.`{place}` SELECT id + 10, {made}, NULL, NULL FROM range(3)")
     return place
+
+
+@pytest.fixture
+def nested(filled_nested: str, tmp_path: Path) -> str:
+    return str(shutil.copytree(filled_nested, tmp_path / "nested"))
 
 
 @pytest.mark.every_spark

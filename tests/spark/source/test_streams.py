@@ -2,8 +2,6 @@
 
 import pickle
 import shutil
-import signal
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -27,7 +25,6 @@ from fuse_index.spark.source.stream_writer import StreamWriter
 from fuse_index.spark.source.task_rows import TaskRows, take_few
 from fuse_index.spark.source.write_target import HeapTarget
 from fuse_storage import process_cache
-from tests.spark.servers import PROGRAMS, process
 
 
 @pytest.fixture(scope="module")
@@ -114,23 +111,14 @@ def batches_of(query: StreamingQuery, folder: Path) -> int:
     return applications[f"spark-query-{query.id}"]
 
 
-def test_a_killed_query_loses_and_doubles_no_row(session, table, tmp_path):
-    command = [
-        sys.executable,
-        str(PROGRAMS / "killed_stream.py"),
-        url(table),
-        str(tmp_path / "written"),
-        str(tmp_path / "checkpoint"),
-    ]
-    with process(command, tmp_path / "log") as running:
-        running.wait(120)
-        assert running.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()[-3000:]
-    assert ids(tmp_path) == [0, 1, 2, 3, 4, 5]
-    assert list((tmp_path / "checkpoint" / "commits").glob("0*")) == []
+def test_a_killed_query_loses_and_doubles_no_row(session, killed_halfway):
+    folder = killed_halfway / "stream"
+    assert ids(folder) == [0, 1, 2, 3, 4, 5]
+    assert list((folder / "checkpoint" / "commits").glob("0*")) == []
 
-    done(started(stream(session, table), tmp_path))
-    assert ids(tmp_path) == list(range(8))
-    assert batches(tmp_path) == [6, 2]
+    done(started(stream(session, fuse.open_table(folder / "followed")), folder))
+    assert ids(folder) == list(range(8))
+    assert batches(folder) == [6, 2]
 
 
 @pytest.mark.every_spark
