@@ -65,7 +65,10 @@ def world(spark: SparkSession) -> DataFrame:
     return rows.union(spark.sql("SELECT 1000L id, CAST(NULL AS VARIANT) v"))
 
 
-@pytest.fixture(scope="module", params=["auto", "$;$.a;$.z[0];$['a b'].c;$.none"])
+NAMED = pytest.param("$;$.a;$.z[0];$['a b'].c;$.none", marks=pytest.mark.any_spark)
+
+
+@pytest.fixture(scope="module", params=["auto", NAMED])
 def url(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     fuse_spark.install(spark)
     url = str(tmp_path_factory.mktemp("tables") / "variants")
@@ -128,6 +131,7 @@ def test_rows_found_locally_without_an_index_are_those_that_spark_finds(url: str
     check_locally_found_rows(url, plain, indexes=False)
 
 
+@pytest.mark.any_spark
 def test_what_votes_leave_has_every_row_that_spark_finds(url: str, plain: DataFrame) -> None:
     table = fuse.open_table(url)
     rows = table.scan(columns=["id"], indexes=False).to_arrow().column("id").to_pylist()

@@ -61,7 +61,6 @@ def known() -> dict[tuple[str, ...], list[Row]]:
     return {}
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_default_changes_what_is_written_afterwards(
     session: SparkSession, known: dict[tuple[str, ...], list[Row]], kind: str
@@ -92,7 +91,6 @@ def test_a_default_changes_what_is_written_afterwards(
     assert session.table(both.name).where("city = 'Bonn'").count() == 0
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize("kind", TABLES)
 def test_rows_without_the_column_have_the_write_default(session: SparkSession, tmp_path: Path, kind: str) -> None:
     both = Both(session, kind)

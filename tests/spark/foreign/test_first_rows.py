@@ -48,7 +48,6 @@ def typed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"parquet.`{home}/lake`"
 
 
-@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize("column", COLUMNS)
 def test_every_order_of_every_type(ways: Ways, typed: str, column: str) -> None:

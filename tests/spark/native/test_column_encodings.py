@@ -142,7 +142,6 @@ def test_spark_reads_what_is_there(frame: DataFrame, table: fuse.Table) -> None:
     assert found == sorted(expected, key=lambda row: row["id"])
 
 
-@pytest.mark.every_spark
 def test_pushed_filters_find_what_is_there(frame: DataFrame, table: fuse.Table) -> None:
     everything = frame.localCheckpoint()  # judged without any filter in a reader
     for condition in CONDITIONS:
