@@ -33,6 +33,11 @@ def some_of(cases: Sequence[Case]) -> list[Case]:
     return list(cases) if everything() else [cases[number] for number in part([(n,) for n in range(len(cases))])]
 
 
+def in_turn(cases: Iterable[Case], turn: int, turns: int = 2) -> list[Case]:
+    """What is tried in one of several settings, of cases that each need only one of these; with EFFORT all, in each."""
+    return [case for number, case in enumerate(cases) if everything() or number % turns == turn % turns]
+
+
 def flips(places: Iterable[int], changes: Sequence[int]) -> list[tuple[int, int]]:
     """Places of bytes and how these are changed: each in one way, ``changes`` in turn; with EFFORT in every way."""
     return [

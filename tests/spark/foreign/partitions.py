@@ -1,6 +1,7 @@
 """Tables that are partitioned by a column of some type, and conditions on it, and on others."""
 
 import random
+from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
@@ -10,6 +11,8 @@ from tests.spark.foreign.ways import Ways, conf, same_on_conditions
 
 ROWS = 60
 """Rows of a partition."""
+
+ZONES = ("UTC", "America/New_York")
 
 VALUES = {
     "STRING": ["'x'", "''", "'a b/c=d%20'", "'É'", "'NULL'", "'01'"],
@@ -60,10 +63,10 @@ def condition(chosen: random.Random, kind: str) -> str:
     return combined(chosen, leaf)
 
 
-def same_on_partitions(ways: Ways, name: str, kind: str, count: int) -> None:
+def same_on_partitions(ways: Ways, name: str, kind: str, count: int, zones: Sequence[str] = ZONES) -> None:
     """Compare what conditions find with votes and without, by several clocks."""
     chosen = random.Random(kind)
-    for zone in ("UTC", "America/New_York"):
+    for zone in zones:
         with conf(ways.spark, spark_sql_session_timeZone=zone):
             for start in range(0, count, 20):
                 some = [condition(chosen, kind) for _ in range(min(20, count - start))]
