@@ -19,16 +19,20 @@ PLANNED = ("catalog", "foreign", "native", "server")
 ALIKE = {
     "catalog/test_attach.py",
     "catalog/test_errors.py",
+    "catalog/test_remedies.py",
     "catalog/test_statement_conflicts.py",
+    "foreign/test_partitions.py",
+    "foreign/test_typed.py",
     "native/test_cluster.py",
     "native/test_function_bounds.py",
     "native/test_partitioned_scans.py",
     "native/test_request_server.py",
     "native/test_statistics.py",
+    "server/test_encryption.py",
     "server/test_endpoints.py",
     "server/test_kills.py",
 }
-"""Files of these rooms that are alike on every Spark, or follow from what others there try on each."""
+"""Files of these rooms that are alike on every Spark, or follow from what others there, or tests/lakes, try on each."""
 FILES = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if MARKED.search(path.read_text("utf-8")))
 
 

@@ -3,12 +3,11 @@
 from pathlib import Path
 from uuid import uuid4
 
-import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
-from tests.spark.foreign.sources import FILES, rows
+from tests.spark.foreign.sources import FILES, ROWS
 
 COLUMNS = "id BIGINT, a STRING, b STRING, n INT"
 SMALL_ROW_GROUPS = {
@@ -18,12 +17,12 @@ SMALL_ROW_GROUPS = {
 }
 
 
-def all_rows(spark: SparkSession) -> str:
+def all_rows(spark: SparkSession) -> DataFrame:
     """The rows of ``sources``, a task for those of each file."""
-    name = "all_rows"
-    if not spark.catalog.tableExists(name):
-        spark.createDataFrame(pa.concat_tables(map(rows, range(FILES)))).createOrReplaceTempView(name)
-    return name
+    text = "concat('a', lpad(CAST(({}) % 100000 AS STRING), 5, '0'))"
+    a, b = text.format("id * 7919"), text.format("id * 104729 + 1")
+    values = ["id", f"{a} a", f"IF(id % 50 = 7, NULL, {b}) b", "CAST(id * 31 % 1000 AS INT) n"]
+    return spark.range(0, FILES * ROWS, 1, FILES).selectExpr(*values)
 
 
 def create_delta(
@@ -46,7 +45,7 @@ def _filled(
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
     told = f"TBLPROPERTIES ({listed})" if listed else ""
     spark.sql(f"CREATE TABLE {name} ({columns}) USING {format_} {partition_by} {told}")
-    spark.table(all_rows(spark)).repartitionByRange(FILES, "id").writeTo(name).append()
+    all_rows(spark).writeTo(name).append()
     return name
 
 

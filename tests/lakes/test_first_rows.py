@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.effort import some_of
 from tests.lakes.tables import create_delta, create_iceberg, use_index
 from tests.spark.foreign.sources import FILES, ROWS
 from tests.spark.foreign.ways import Ways
@@ -33,7 +34,7 @@ def test_rows_that_were_deleted_are_none_of_the_first(ways: Ways, source: str) -
     assert [row.id for row in ways.spark.sql(last).collect()] == [LAST - 6 - 10 * each for each in range(5)]
     assert ways.left_out(last) == [FILES - 2]  # the file before it is the last of which all rows count
     assert ways.left_out(f"SELECT id FROM {source} ORDER BY id LIMIT 5") == [FILES - 1]
-    for order in ("a", "b DESC NULLS FIRST", "n DESC NULLS LAST", "b NULLS FIRST"):
+    for order in some_of(["a", "n DESC NULLS LAST", "b NULLS FIRST", "b DESC NULLS FIRST"]):
         ways.same(f"SELECT id FROM {source} ORDER BY {order}, id LIMIT 7")
     ways.spark.sql(f"INSERT INTO {source} VALUES ({LAST + 100}, 'x', 'y', 1)")
     (use,) = ways.same(last)

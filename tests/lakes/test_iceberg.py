@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import lit
 
-from tests.lakes.tables import create_iceberg, use_index
+from tests.lakes.tables import all_rows, create_iceberg, use_index
 from tests.spark.foreign.sources import FILES, MISSING, a_of, b_of
 from tests.spark.foreign.ways import Use, Ways, conf
 
@@ -148,7 +149,7 @@ def test_files_are_written_anew(ways: Ways, home: Path) -> None:
 
 def test_one_split_of_which_nothing_is_left(ways: Ways, home: Path) -> None:
     spark, name = ways.spark, create_iceberg(ways.spark)
-    spark.sql(f"INSERT OVERWRITE {name} SELECT /*+ COALESCE(1) */ * FROM all_rows WHERE id < 100")
+    all_rows(spark).where("id < 100").coalesce(1).writeTo(name).overwrite(lit(True))
     use_index(spark, home, name)
     expected = [1]
     assert ways.left_out(f"SELECT count(*), max(n) FROM {name} WHERE a = '{MISSING}'") == expected

@@ -11,7 +11,7 @@ from tests.docs.pages import ROOT, blocks
 SAID = "delta reads 1 of 8 files"
 
 
-@pytest.mark.parametrize("deletion_vectors", ["false", "true"])
+@pytest.mark.parametrize("deletion_vectors", [pytest.param("false", marks=pytest.mark.thorough), "true"])
 def test_a_delta_table_that_somebody_has_is_read_as_the_readme_says(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], deletion_vectors: str
 ) -> None:

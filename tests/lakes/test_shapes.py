@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from tests.effort import effort, some_of
+from tests.effort import effort, everything, some_of
 from tests.lakes.tables import create_delta, create_iceberg, use_index
 from tests.spark.foreign.shapes import OF_FILES, SHAPES, X, Y
 from tests.spark.foreign.sources import FILES, MISSING
@@ -25,6 +25,8 @@ def test_shapes_of_queries(ways: Ways, source: str) -> None:
     # Delta has no `_metadata.row_index` of tables without deletion vectors, and Iceberg no `_metadata`.
     of_files = {name: shape for name, shape in OF_FILES.items() if "row_index" not in shape[0]}
     shapes = SHAPES | of_files if source.startswith("delta") else SHAPES
+    # Adaptive execution takes the scan of an empty side out of the plan.
+    shapes = shapes | {"full join with nobody": (SHAPES["full join with nobody"][0], [7])}
     some = dict(some_of(list(shapes.items())))  # all of them are run over Parquet
     with conf(ways.spark, spark_sql_autoBroadcastJoinThreshold="-1"):
         found = {name: sorted(ways.left_out(sql.format(t=source))) for name, (sql, _) in some.items()}
@@ -55,9 +57,11 @@ def test_row_groups(ways: Ways, source: str) -> None:
 
 
 def test_an_error_is_the_same_unless_its_rows_were_left_out(ways: Ways, source: str) -> None:
-    for text in ("CAST(b AS INT) = 5 AND a = '{x}'", "a = '{x}' AND CAST(b AS INT) = 5"):
-        for value in (X, MISSING):
-            ways.same_but_for_errors(f"SELECT id FROM {source} WHERE {text.format(x=value)}")
+    texts = [f"CAST(b AS INT) = 5 AND a = '{X}'", f"a = '{MISSING}' AND CAST(b AS INT) = 5"]
+    if everything():
+        texts += [f"CAST(b AS INT) = 5 AND a = '{MISSING}'", f"a = '{X}' AND CAST(b AS INT) = 5"]
+    for text in texts:
+        ways.same_but_for_errors(f"SELECT id FROM {source} WHERE {text}")
 
 
 def test_metadata_columns_of_iceberg(ways: Ways, source: str) -> None:

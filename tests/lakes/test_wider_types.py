@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
-from tests.effort import effort
+from tests.effort import effort, everything
 from tests.lakes.tables import SMALL_ROW_GROUPS, place_of
 from tests.lakes.test_typed import filled
 from tests.spark.foreign import typed
@@ -68,11 +68,11 @@ def test_conditions_on_columns_that_became_wider(ways: Ways, spark: SparkSession
         table.create_index(f"by_{column}", "bloom", [column])
     fuse_spark.use(spark, place)
 
-    def told() -> list[Use]:
-        some = [drawn(chosen, list(columns)) for _ in range(effort(20))]
+    def told(count: int = effort(20) if everything() else 5) -> list[Use]:
+        some = [drawn(chosen, list(columns)) for _ in range(count)]
         return same_on_conditions(ways, name, some, -1)
 
-    assert sum(use.left_out for use in told()) > effort(20)
+    assert sum(use.left_out for use in told(effort(20))) > effort(20)
     for column in columns:
         wider = VALUES[column][1]
         if wider is not None:
@@ -84,4 +84,4 @@ def test_conditions_on_columns_that_became_wider(ways: Ways, spark: SparkSession
     assert not any(use.problem for use in told())
     for column in columns:
         table.maintenance.rebuild_index(f"by_{column}")  # those on columns of other types are asked no more
-    assert sum(use.left_out for use in told()) > effort(20)
+    assert sum(use.left_out for use in told(effort(20))) > effort(20)

@@ -19,7 +19,7 @@ prepare_environment()
 
 
 MANY_CASES = 2
-"""Of a test with more cases than these every fifth is enough on the oldest Spark, unless EFFORT says more."""
+"""Of a test with more cases than these every tenth is enough on the oldest Spark, unless EFFORT says more."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.any_spark)
     for of_one_test in cases.values():
         for number, item in enumerate(of_one_test):
-            if number % 5 and len(of_one_test) > MANY_CASES:
+            if number % 10 and len(of_one_test) > MANY_CASES:
                 item.add_marker(pytest.mark.any_spark)
 
 

@@ -71,7 +71,7 @@ def world(spark: SparkSession) -> DataFrame:
 PATHS_OF_INDEXES = ["auto", ";".join(PATHS)]
 
 
-@pytest.fixture(scope="module", params=PATHS_OF_INDEXES)
+@pytest.fixture(scope="module", params=["auto", pytest.param(PATHS_OF_INDEXES[1], marks=pytest.mark.any_spark)])
 def url(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     fuse_spark.install(spark)
     url = str(tmp_path_factory.mktemp("tables") / "variants")
@@ -147,6 +147,7 @@ def test_rows_found_locally_without_an_index_are_those_that_spark_finds(url: str
     check_locally_found_rows(url, right, indexes=False)
 
 
+@pytest.mark.any_spark
 def test_what_votes_leave_has_every_row_that_spark_finds(url: str, right: dict[str, list[int]]) -> None:
     table = fuse.open_table(url)
     rows = table.scan(columns=["id"], indexes=False).to_arrow().column("id").to_pylist()

@@ -17,6 +17,8 @@ from pyiceberg.table import StaticTable
 import fuse_index as fuse
 from fuse_index.cli.program import main
 
+pytestmark = pytest.mark.any_spark  # its readers are not those that come with the oldest Spark: DuckDB's extensions
+
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.int64(), nullable=False),

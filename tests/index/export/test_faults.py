@@ -29,7 +29,9 @@ def change_after_export(place: Path) -> Rows:
     return exported
 
 
-@pytest.mark.parametrize("mode", ["before", "after", "lost"])
+@pytest.mark.parametrize(
+    "mode", ["before", *(pytest.param(mode, marks=pytest.mark.any_spark) for mode in ("after", "lost"))]
+)
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_fault_at_each_write_is_made_up_for(tmp_path: Path, name: str, mode: FaultMode) -> None:
     export, read = FORMATS[name]

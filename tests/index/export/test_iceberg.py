@@ -11,6 +11,8 @@ from pyiceberg.table import StaticTable
 import fuse_index as fuse
 from tests.index.export.test_delta import SCHEMA, ours, row
 
+pytestmark = pytest.mark.any_spark  # its reader is not one that comes with the oldest Spark: DuckDB's extensions
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> fuse.Table:

@@ -61,7 +61,6 @@ def known() -> dict[tuple[str, ...], list[Row]]:
     return {}
 
 
-@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize("kind", ["ours", "vectors", "keyed"])
 def test_a_default_changes_what_is_written_afterwards(
@@ -93,7 +92,6 @@ def test_a_default_changes_what_is_written_afterwards(
     assert session.table(both.name).where("city = 'Bonn'").count() == 0
 
 
-@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize("kind", ["ours", "keyed", "vectors"])
 def test_rows_without_the_column_have_the_write_default(session: SparkSession, tmp_path: Path, kind: str) -> None:

@@ -33,7 +33,6 @@ class Fails(Kind):
         raise RuntimeError("no build today")
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize("statement", ["SELECT * FROM $T WHERE name = 'n3'", "DELETE FROM $T WHERE name = 'n3'"])
 def test_an_account_says_what_the_session_switched_off(sql_spark: SparkSession, tmp_path: Path, statement: str) -> None:
     table = make_table(tmp_path)

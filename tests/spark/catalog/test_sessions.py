@@ -111,7 +111,6 @@ def test_if_not_exists_never_fails_when_many_say_it(spark, catalog):
     assert catalog.namespace_exists("same")
 
 
-@pytest.mark.every_spark
 def test_sessions_that_create_and_drop_one_index_are_told_by_spark_s_own_conditions(spark, catalog):
     sessions = [spark, *(spark.newSession() for _ in range(3))]
     for session in sessions:

@@ -149,7 +149,6 @@ def readers(ways: Ways, place: Path) -> dict[str, DataFrame]:
     }
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize("in_files", ["year", "other"])
 def test_columns_that_paths_give(ways: Ways, tmp_path: Path, in_files: str) -> None:
     place = tmp_path / "lake"

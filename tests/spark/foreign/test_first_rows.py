@@ -53,7 +53,6 @@ def typed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     spark.catalog.dropTempView("typed_lake")
 
 
-@pytest.mark.every_spark
 @pytest.mark.alike
 @pytest.mark.parametrize("column", COLUMNS)
 def test_every_order_of_every_type(ways: Ways, typed: str, column: str) -> None:

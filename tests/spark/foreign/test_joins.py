@@ -54,7 +54,6 @@ QUERIES = [
 ]
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_joins(ways: Ways, source: str, plain: dict[str, Any], adaptive: str) -> None:
     with conf(ways.spark, spark_sql_adaptive_enabled=adaptive):

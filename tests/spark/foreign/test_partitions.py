@@ -15,7 +15,6 @@ OFTEN = ("STRING", "DATE", "TIMESTAMP")
 KINDS = [pytest.param(kind, marks=[] if kind in OFTEN else [pytest.mark.thorough]) for kind in VALUES]
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_partition_column(ways: Ways, spark: SparkSession, tmp_path: Path, kind: str) -> None:
     lake = tmp_path / "lake"

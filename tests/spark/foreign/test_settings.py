@@ -69,7 +69,6 @@ def test_another_time_zone(ways: Ways, source: str, before: str, after: str) -> 
                 ways.same(each)
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize(("before", "after"), [("true", "false"), ("false", "true")])
 def test_other_arithmetic(ways: Ways, source: str, before: str, after: str) -> None:
     for where in OVERFLOWS:
@@ -78,7 +77,6 @@ def test_other_arithmetic(ways: Ways, source: str, before: str, after: str) -> N
             ways.same(written_under(ways, {"spark.sql.ansi.enabled": before}, query))
 
 
-@pytest.mark.every_spark
 def test_names_that_differ_in_case(ways: Ways, tmp_path: Path) -> None:
     spark, lake = ways.spark, tmp_path / "lake"
     lake.mkdir()

@@ -77,7 +77,6 @@ def test_row_groups_are_left_out_too(ways: Ways, source: str) -> None:
     assert scan.metrics().apply("numOutputRows").value() == ROWS // 4
 
 
-@pytest.mark.every_spark
 def test_one_dataframe_in_many_places(ways: Ways, source: str) -> None:
     def query() -> DataFrame:
         some = ways.spark.table(source).where(col("a").isin(X, Y))
@@ -121,7 +120,6 @@ ERRORS = [
 ]
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_an_error_is_the_same_unless_its_rows_were_left_out(ways: Ways, listed: str, ansi: str) -> None:
     with conf(ways.spark, spark_sql_ansi_enabled=ansi):

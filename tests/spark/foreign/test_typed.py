@@ -20,7 +20,6 @@ UNREADABLE = pytest.mark.filterwarnings("ignore:index 'by_.*' leaves out block")
 """Days before 1582 in the former calendar are in no index, and their files are read."""
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize("written", ["corrected", pytest.param("legacy", marks=[pytest.mark.thorough, UNREADABLE])])
 def test_conditions_on_columns_of_many_types(ways: Ways, spark: SparkSession, tmp_path: Path, written: str) -> None:
     columns = ", ".join(f"{name} {kind}" for name, kind in typed.COLUMNS.items())
@@ -58,7 +57,6 @@ def wide(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
         spark.sql("DROP TABLE wide")
 
 
-@pytest.mark.every_spark
 def test_conditions_on_columns_of_further_types(ways: Ways, wide: str) -> None:
     told = same_on_typed_conditions(ways, wide, 7, effort(30), more_types.condition, at_once=10)
 

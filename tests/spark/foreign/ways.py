@@ -90,6 +90,12 @@ class Ways:
         assert came == expected, (query, told)
         return told
 
+    def found(self, query: str) -> tuple[Any, list[Use]]:
+        """The rows of a query, which are the same in both ways, and what votes left out of its scans."""
+        plain = dict[str, Any]()
+        told = self.same(query, plain)
+        return plain[query], told
+
     def same_but_for_errors(self, query: str) -> None:
         """Run a query in both ways, of which the one may raise on rows in files that the other leaves out."""
         expected = self.without(query)

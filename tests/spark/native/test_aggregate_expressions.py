@@ -141,7 +141,6 @@ LOOK_ALIKE = [
 ]
 
 
-@pytest.mark.every_spark
 def test_what_only_looks_alike_is_left_to_spark(tables: SparkSession) -> None:
     for text in LOOK_ALIKE:
         assert not answered(tables.sql(f"SELECT flag, sum({text}) FROM whole GROUP BY flag")), text

@@ -198,7 +198,6 @@ def test_of_a_constant_there_is_no_group_without_a_row(tables: SparkSession) -> 
     assert both(tables, "SELECT 'all', count(*) FROM {t} WHERE length(city) = 99 GROUP BY 1", "whole").collect() == []
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize("seed", range(effort(2)))
 def test_any_question_has_sparks_answer(tables: SparkSession, seed: int) -> None:
     pick = random.Random(seed)
@@ -330,7 +329,6 @@ def test_a_damaged_state_costs_a_scan_of_its_block(spark: SparkSession, tmp_path
     assert any(vote.reason == "USED" and "1 of 2" in vote.detail for vote in fuse_spark.explain(df).votes)  # type: ignore[union-attr]
 
 
-@pytest.mark.every_spark
 def test_a_sum_that_may_overflow_is_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     fuse_spark.install(spark)
     table = fuse.create_table(str(tmp_path / "t"), "k INT, big BIGINT")

@@ -56,7 +56,6 @@ def collected(rows: DataFrame) -> list[str]:
     return sorted(map(str, rows.collect()))
 
 
-@pytest.mark.every_spark
 def test_files_that_spark_wrote_are_read_as_spark_reads_them(utc: SparkSession, tmp_path: Path) -> None:
     place, url = str(tmp_path / "lake"), str(tmp_path / "table")
     utc.sql(ALL_TYPES).repartition(3).write.parquet(place)
@@ -256,7 +255,6 @@ def test_each_kind_of_index_answers_on_an_attached_table(utc: SparkSession, tmp_
     assert sorted(map(tuple, grouped)) == [(k, 50, sum(range(k, 150, 3))) for k in range(3)]
 
 
-@pytest.mark.every_spark
 def test_columns_of_iceberg_are_found_by_their_ids(
     utc: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -150,7 +150,6 @@ def matching(spark: SparkSession, table: fuse.Table) -> dict[str, list[int]]:
     return dict(zip(CONDITIONS, judged(fuse_spark.read(spark, table.stored.store.url), CONDITIONS), strict=True))
 
 
-@pytest.mark.every_spark
 def test_pushed_filters_find_what_is_there(frame: DataFrame, matching: dict[str, list[int]]) -> None:
     vectorized = frame.sparkSession.conf.get("spark.sql.parquet.enableVectorizedReader") == "true"
     expected = dict(in_turn(matching.items(), vectorized))

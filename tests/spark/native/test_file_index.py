@@ -179,7 +179,6 @@ def test_queries_with_a_shuffle_leak_no_thread(spark: SparkSession, files: list[
     assert python_threads() <= before
 
 
-@pytest.mark.every_spark
 def test_several_threads_may_query_at_once(spark: SparkSession, files: list[Path]) -> None:
     asked = table(spark, files, lambda trees: np.arange(FILES) >= 4)
 

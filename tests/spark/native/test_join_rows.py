@@ -98,7 +98,6 @@ def test_only_the_small_side_is_a_job(tables: SparkSession) -> None:
     assert "Exchange" not in plan_of(found).partition("Initial Plan")[0].replace("BroadcastExchange", "")
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize(
     "query",
     [
@@ -150,7 +149,6 @@ def test_other_keys_are_other_rows(tables: SparkSession) -> None:
     assert found == [[(3,)], [(490,)]]
 
 
-@pytest.mark.every_spark
 def test_a_cached_join_and_its_reuse(tables: SparkSession) -> None:
     query = "SELECT id, tag FROM big JOIN dim ON k = key"
     expected = sorted(map(repr, compare(tables, query).collect()))

@@ -83,7 +83,6 @@ OTHERS = [
 ]
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize("query", OTHERS)
 def test_versions_and_conditions_are_kept_apart(views: SparkSession, query: str) -> None:
     assert len(columns_scanned(compare(views, query))) == 2
@@ -96,7 +95,6 @@ def test_what_is_answered_without_rows_is_read_for_no_other_subquery(views: Spar
     assert sorted(each.blocks.kept for each in found) == [0, 3]
 
 
-@pytest.mark.every_spark
 def test_aggregates_that_spark_merged_skip_blocks(views: SparkSession) -> None:
     """Spark makes subqueries of these, after subqueries were optimized."""
     found = compare(
@@ -107,7 +105,6 @@ def test_aggregates_that_spark_merged_skip_blocks(views: SparkSession) -> None:
     assert {(each.blocks.kept, each.blocks.total) for each in scans(found)} == {(3, BLOCKS)}
 
 
-@pytest.mark.every_spark
 def test_aggregates_of_hidden_columns_are_merged(views: SparkSession) -> None:
     """Their scans read parts, of which the columns are made."""
     alone = [views.sql(f"SELECT {each}(row_index) FROM numbered").first()[0] for each in ("sum", "avg")]

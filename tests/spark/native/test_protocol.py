@@ -107,7 +107,6 @@ OTHERWISE: dict[str, dict[str, object]] = {
 """Members that have other types than in the rest of the requests."""
 
 
-@pytest.mark.every_spark
 @pytest.mark.parametrize("tag", REQUESTS)
 def test_a_request_that_lacks_a_member_or_has_another_is_refused_by_name(tag: str) -> None:
     values = TEXTS | OTHERWISE.get(tag, {})

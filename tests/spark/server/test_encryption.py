@@ -48,7 +48,6 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield from start(folder, "--jdbc", "{jdbc}", "--address", "0.0.0.0", *files)
 
 
-@pytest.mark.every_spark
 def test_a_client_of_connect_that_trusts_the_certificate_is_served(encrypted, monkeypatch):
     monkeypatch.setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", str(encrypted.lake.parent / "server.pem"))
     url = encrypted.connect.replace("/;", "/;use_ssl=true;")
@@ -85,7 +84,6 @@ def trusted(encrypted: Served) -> str:
     return f"ssl=true;sslTrustStore={folder / 'trusted.p12'};trustStorePassword={password}"
 
 
-@pytest.mark.every_spark
 def test_a_jdbc_driver_gives_the_token_for_a_password(encrypted, trusted):
     done = beeline(encrypted, trusted)
 

@@ -121,7 +121,6 @@ def test_a_killed_query_loses_and_doubles_no_row(session, killed_halfway):
     assert batches(folder) == [6, 2]
 
 
-@pytest.mark.every_spark
 def test_deletes_stop_a_stream_unless_they_are_passed_over_or_told(session, table, tmp_path):
     since = table.snapshot.id
     table.delete("id = 3")
