@@ -12,7 +12,7 @@ from hypothesis import settings
 from tests.effort import effort, everything, left_out
 
 # how long a case takes says more of the machine than of the code
-settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=effort(13))
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=effort(25))
 settings.register_profile("explore", derandomize=False, deadline=None, max_examples=effort(50), print_blob=True)
 settings.load_profile("repeatable")
 

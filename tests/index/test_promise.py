@@ -99,7 +99,7 @@ def made(first: list[dict], second: list[dict], bloomed: list[str], late: list[s
 names = st.lists(st.sampled_from(list(VALUES)), unique=True, max_size=3)
 
 
-@settings(max_examples=effort(6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=effort(12), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows, rows, names, names, st.lists(predicates, min_size=1, max_size=4))
 def test_a_scan_gives_the_rows_that_the_oracle_gives(first, second, bloomed, late, asked):
     table = made(first, second, bloomed, late)
@@ -142,7 +142,7 @@ def folder_of(key: str) -> str:
 DAMAGES = [
     (folder, damage) for folder in ("_ss", "_sg", "_x", "_b", "_i", "_refs") for damage in ("flip", "cut", "gone")
 ]
-CASES = effort(2)
+CASES = effort(3)
 """So often each file is damaged, each time in another place."""
 DAMAGES.remove(("_refs", "gone"))  # without its newest entry a branch is what it was before that commit
 

@@ -17,7 +17,7 @@ from tests.storage.small import COLUMNS, Totals, append, ids_of, truth
 
 KINDS = ("_refs/branch", "_refs/tag", "_ss/json", "_ss/parquet", "_sg/segment", "_sg/zones", "_x", "_b", "_i")
 HELPFUL = ("_sg/zones", "_x", "_i")
-SAMPLES = effort(2)
+SAMPLES = effort(4)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ def table() -> StoredTable:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_stranger_wrote_ends_in_an_answer_or_an_error_of_ours(kind: str) -> None:
     """In a process of its own, which neither crashes nor hangs nor takes a gigabyte more than a sound table."""
-    program = [sys.executable, "-m", "tests.storage.hostile", kind, str(effort(2))]
+    program = [sys.executable, "-m", "tests.storage.hostile", kind, str(effort(3))]
 
     ended = subprocess.run(
         program, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=280, check=False

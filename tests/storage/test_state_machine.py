@@ -347,5 +347,5 @@ class Tables(RuleBasedStateMachine):
 
 TestTables = Tables.TestCase
 TestTables.settings = settings(
-    max_examples=effort(5), stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=effort(10), stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
 )

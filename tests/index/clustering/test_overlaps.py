@@ -71,7 +71,7 @@ def worlds(draw):
     return kind, draw(st.lists(st.lists(st.sampled_from(KINDS[kind]), min_size=1, max_size=3), max_size=9))
 
 
-@settings(max_examples=effort(13), deadline=None)
+@settings(max_examples=effort(25), deadline=None)
 @given(worlds())
 def test_a_column_is_measured_as_brute_force_measures_it(world):
     kind, blocks = world
@@ -94,7 +94,7 @@ CUT = (pa.string(), pa.binary())
 PAIRS = st.tuples(st.sampled_from([None, 0, 1, 2]), st.sampled_from([0, 1, 2]))
 
 
-@settings(max_examples=effort(9), deadline=None)
+@settings(max_examples=effort(18), deadline=None)
 @given(st.lists(st.lists(PAIRS, min_size=1, max_size=4), min_size=1, max_size=7))
 def test_several_columns_are_an_order_that_holds_all_rows_of_a_block_and_surely_what_is_between_them(blocks):
     parts = [[[row[place] for row in rows] for rows in blocks] for place in (0, 1)]

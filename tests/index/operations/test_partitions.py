@@ -250,7 +250,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=effort(6), deadline=None)
+@settings(max_examples=effort(12), deadline=None)
 @given(
     partitions=st.sampled_from([["day"], ["name"], ["day", "name"]]),
     key=st.sampled_from([[], ["id"], ["name", "id"]]),

@@ -142,7 +142,7 @@ def worlds(draw):
     return kinds, method, blocks, draw(st.integers(1, 3)), draw(st.integers(2, 5))
 
 
-@settings(max_examples=effort(5), deadline=None)
+@settings(max_examples=effort(10), deadline=None)
 @given(worlds())
 def test_whatever_overlaps_comes_to_an_end_no_deeper_and_with_the_same_rows(world):
     kinds, method, blocks, depth, most = world

@@ -123,7 +123,7 @@ CONDITIONS = [
 ]
 
 
-@settings(max_examples=effort(6), deadline=None)
+@settings(max_examples=effort(12), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["append", "define", "refresh", "rebuild"]), st.integers(0, 99)),

@@ -55,7 +55,7 @@ def check(
     """Compare rows with and without votes for random conditions; the number of files that were left out."""
     draw, left = random.Random(seed), 0
     names = {each.name: each.type for each in whole.schema if each.type in (pa.int64(), pa.string())}
-    conditions = [condition(draw, names) for _ in range(effort(3))]
+    conditions = [condition(draw, names) for _ in range(effort(6))]
     for where in [*conditions, f"id = {whole.column('id')[0].as_py()}", "id = -5"]:
         pruned = fuse.prune_files(table, where, source)
         assert matching(read(pruned), where) == matching(whole, where), where

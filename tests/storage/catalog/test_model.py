@@ -151,4 +151,4 @@ def fold(name: tuple[str, ...]) -> tuple[str, ...]:
 
 
 TestNames = Names.TestCase
-TestNames.settings = settings(max_examples=effort(10), stateful_step_count=30, deadline=None)
+TestNames.settings = settings(max_examples=effort(20), stateful_step_count=30, deadline=None)

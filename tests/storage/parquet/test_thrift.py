@@ -91,7 +91,7 @@ STRUCTS = st.recursive(
 
 
 @given(STRUCTS, st.binary(max_size=9))
-@settings(max_examples=effort(25), deadline=None)
+@settings(max_examples=effort(50), deadline=None)
 def test_any_struct_ends_where_it_ends(struct: bytes, more: bytes) -> None:
     assert end(struct + more) == len(struct)
 
