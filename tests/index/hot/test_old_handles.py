@@ -289,7 +289,7 @@ def test_an_update_is_a_conflict_with_a_new_row_that_its_condition_is_true_on(
 
 def test_threads_that_put_columns_of_their_own_beside_a_busy_writer_all_end(url: str) -> None:
     fuse.create_table(url, "id BIGINT, a INT, b INT, c INT", primary_key=["id"])
-    rounds, names = effort(1), "abc"[: effort(2)]  # a put that others outrun takes seconds
+    rounds = effort(1)  # a put that others outrun takes seconds
     fuse.open_table(url).upsert([{"id": 1, "a": 0, "b": 0, "c": 0}])
     done, problems = threading.Event(), list[BaseException]()
 
@@ -309,7 +309,7 @@ def test_threads_that_put_columns_of_their_own_beside_a_busy_writer_all_end(url:
 
     writer = threading.Thread(target=busy)
     writer.start()
-    threads = [threading.Thread(target=partial, args=(name,)) for name in names]
+    threads = [threading.Thread(target=partial, args=(name,)) for name in "abc"]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -318,5 +318,4 @@ def test_threads_that_put_columns_of_their_own_beside_a_busy_writer_all_end(url:
     writer.join()
 
     assert problems == []
-    put = dict.fromkeys("abc", 0) | dict.fromkeys(names, rounds)
-    assert fuse.open_table(url).lookup([1]).to_pylist() == [{"id": 1, **put}]
+    assert fuse.open_table(url).lookup([1]).to_pylist() == [{"id": 1, "a": rounds, "b": rounds, "c": rounds}]
