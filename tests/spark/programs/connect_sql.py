@@ -22,8 +22,14 @@ PATIENCE = 15.0
 """Seconds that are waited for the end of a statement that was interrupted."""
 
 
+SESSIONS: list[SparkSession] = []
+"""All of this client. PySpark 4.0 shuts down the threads that let go of answers when a session is collected as garbage,
+and these are of all sessions: an answer that another reads at that moment is lost."""
+
+
 def new_session() -> SparkSession:
-    return SparkSession.builder.remote(sys.argv[1]).create()
+    SESSIONS.append(SparkSession.builder.remote(sys.argv[1]).create())
+    return SESSIONS[-1]
 
 
 def rows(df: DataFrame) -> list[list[Any]]:
