@@ -1,18 +1,23 @@
 """Java classes in the driver's JVM, compiled by Janino, the compiler that every Spark carries for its generated code.
 
 So there is no jar to build or ship, and one source serves every Spark from 4.0 on. Janino drops type arguments: where
-``javac`` finds a cast redundant, it may be needed here. Knows nothing of tables or votes.
+``javac`` finds a cast redundant, it may be needed here. What was compiled lies in a jar beside the bytecode of this
+module, for the next JVM of the same Spark and Java. Knows nothing of tables or votes.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib import resources
 from importlib.resources.abc import Traversable
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -60,23 +65,93 @@ def java_class(jvm: Any, name: str) -> Any:
 
 
 def load_java_classes(jvm: Any, package: str, sources: Mapping[str, str]) -> dict[str, Any]:
-    """The classes of these sources, by their names without a room, compiled in this JVM as members of ``package``.
+    """The classes of these sources, by their names without a room, as members of ``package`` in this JVM.
 
     ``sources``: by room and name, as ``read/FuseScan``. What is in the folder ``older`` stands for interfaces that this
-    Spark may lack: its own come first. What is in ``named`` is for ``load_named_class``.
+    Spark may lack: its own come first. What is in ``named`` is for ``load_named_class``. All are loaded now, as an
+    error should not wait for a query.
     """
-    sources = {name: source for name, source in sources.items() if not name.startswith("named/")}
+    names = [f"{package}.{name.replace('/', '.')}" for name in sources if not name.startswith("named/")]
+    jar = _jar_of_classes(jvm, package)
+    if jar is not None and _is_sound(jar):
+        with suppress(Py4JError):  # it lacks some: it is written anew
+            return _load(_jar_loader(jvm, jar), names)
+    bytecodes = java_class(jvm, "java.util.HashMap")()
+    classes = _load(_source_loader(jvm, package, sources, bytecodes), names)
+    if jar is not None and not sys.dont_write_bytecode:
+        with suppress(OSError):  # nobody can write there: each JVM compiles for itself
+            _write_jar(jar, ((name, bytecodes[name]) for name in bytecodes))
+    return classes
+
+
+def _load(loader: Any, names: Iterable[str]) -> dict[str, Any]:
+    return {name.rpartition(".")[2]: loader.loadClass(name) for name in names}
+
+
+def _source_loader(jvm: Any, package: str, sources: Mapping[str, str], bytecodes: Any) -> Any:
+    """A loader that compiles a class when it is loaded, and puts its bytes into ``bytecodes``, a ``java.util.Map``."""
     source_bytes = java_class(jvm, "java.util.HashMap")()
     for file in _java_folder().joinpath("older").iterdir():
         source_bytes[f"org/apache/spark/sql/connector/catalog/{file.name}"] = file.read_bytes()
     for name, source in sources.items():
-        source_bytes[f"{package}/{name}.java"] = source.replace(_SOURCE_PACKAGE, package).encode()
-    finder = java_class(jvm, "org.codehaus.commons.compiler.util.resource.MapResourceFinder")(source_bytes)
-    parent = java_class(jvm, "org.apache.spark.util.Utils").getContextOrSparkClassLoader()
-    loader = java_class(jvm, "org.codehaus.janino.JavaSourceClassLoader")(parent, finder, "UTF-8")
+        if not name.startswith("named/"):
+            source_bytes[f"{package}/{name}.java"] = source.replace(_SOURCE_PACKAGE, package).encode()
+    resource = "org.codehaus.commons.compiler.util.resource.MapResource"
+    loader = java_class(jvm, "org.codehaus.janino.CachingJavaSourceClassLoader")(
+        _spark_loader(jvm),
+        java_class(jvm, f"{resource}Finder")(source_bytes),
+        "UTF-8",
+        java_class(jvm, f"{resource}Finder")(),  # nothing is compiled yet
+        java_class(jvm, f"{resource}Creator")(bytecodes),
+    )
     loader.setTargetVersion(8)  # so that static methods of interfaces can be called
-    # All now, because classes are compiled when they are loaded, and an error should not wait for a query.
-    return {name.rpartition("/")[2]: loader.loadClass(f"{package}.{name.replace('/', '.')}") for name in sources}
+    return loader
+
+
+def _jar_of_classes(jvm: Any, package: str) -> Path | None:
+    """Where these classes lie once they are compiled for this Spark and this Java; None where Spark names no build."""
+    try:
+        build = java_class(jvm, "org.apache.spark.SparkBuildInfo")
+        spark = f"{build.spark_version()}-{build.spark_revision()[:12]}"
+    except (Py4JError, TypeError):
+        return None
+    java = java_class(jvm, "java.lang.System").getProperty("java.specification.version")
+    return Path(cache_from_source(__file__)).with_name(f"{package}.spark-{spark}.java-{java}.jar")
+
+
+def _is_sound(jar: Path) -> bool:
+    """Whether it is there, and all its members have the checksums that they were written with (1 ms)."""
+    try:
+        with zipfile.ZipFile(jar) as found:
+            return found.testzip() is None
+    except (OSError, zipfile.BadZipFile, NotImplementedError):
+        return False
+
+
+def _write_jar(jar: Path, bytecodes: Iterable[tuple[str, bytes]]) -> None:
+    """Write it whole, or not at all, and remove those of other sources. Raises OSError."""
+    jar.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=jar.parent) as folder:
+        unfinished = Path(folder, jar.name)
+        with zipfile.ZipFile(unfinished, "w") as written:
+            for name, code in bytecodes:
+                written.writestr(name, code)
+        unfinished.replace(jar)
+    _, _, same = jar.name.partition(".")
+    for other in jar.parent.glob(f"fuse_index_*.{same}"):
+        if other != jar:
+            other.unlink(missing_ok=True)
+
+
+def _jar_loader(jvm: Any, jar: Path) -> Any:
+    array = java_class(jvm, "java.lang.reflect.Array")
+    places = array.newInstance(java_class(jvm, "java.lang.Class").forName("java.net.URL"), 1)
+    array.set(places, 0, java_class(jvm, "java.io.File")(str(jar)).toURI().toURL())
+    return java_class(jvm, "java.net.URLClassLoader")(places, _spark_loader(jvm))
+
+
+def _spark_loader(jvm: Any) -> Any:
+    return java_class(jvm, "org.apache.spark.util.Utils").getContextOrSparkClassLoader()
 
 
 def load_named_class(jvm: Any, name: str) -> str | None:
@@ -86,7 +161,7 @@ def load_named_class(jvm: Any, name: str) -> str | None:
     """
     package, sources = java_sources()
     full_name = f"{package}.named.{name}"
-    spark_loader = java_class(jvm, "org.apache.spark.util.Utils").getContextOrSparkClassLoader()
+    spark_loader = _spark_loader(jvm)
     find = java_class(jvm, "java.lang.Class").forName
     with _compile_lock, tempfile.TemporaryDirectory() as folder:
         compiler = java_class(jvm, "org.codehaus.janino.SimpleCompiler")()
