@@ -169,6 +169,7 @@ public class Bridge {
     rules.add(new RuntimePruneRule<LogicalPlan>());
     rules.add(new TopRule<LogicalPlan>());
     rules.add(new PartitionedScanRule<LogicalPlan>());
+    rules.add(new RecursionRule<LogicalPlan>());
     return rules;
   }
 

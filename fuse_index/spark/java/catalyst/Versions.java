@@ -112,6 +112,9 @@ public class Versions {
 
   public static boolean isInsertOnlyMerge(LogicalPlan plan) { return plan.nodeName().equals("InsertOnlyMerge"); }
 
+  /** Whether it is WITH RECURSIVE, since 4.1, which runs plans step by step. */
+  public static boolean isRecursion(LogicalPlan plan) { return plan.nodeName().equals("UnionLoop"); }
+
   /** Whether a plan is of a class that only some versions have, and that Spark runs while it is analysed: EXECUTE IMMEDIATE, scripts, what a command leaves. */
   public static boolean runsInAnalysis(LogicalPlan plan) {
     String name = plan.getClass().getSimpleName();
