@@ -132,6 +132,16 @@ def test_the_number_of_a_row_is_that_in_its_file(views: SparkSession, folder: Pa
     assert len(found) == views.sql("SELECT id FROM p WHERE id < 160").count()
 
 
+def test_an_account_names_the_conditions_of_the_query_alone(views: SparkSession) -> None:
+    found = views.sql("SELECT id FROM t WHERE k = 5 AND id * rand() >= 0")
+    found.collect()
+    account = fuse_spark.explain(found)
+    conditions = {vote.leaf for vote in account.votes}
+    assert "k = 5" in conditions
+    assert any("rand" in each for each in conditions)
+    assert not any("deleted" in each for each in conditions)
+
+
 def test_a_cached_table_and_the_python_source_give_the_same(views: SparkSession) -> None:
     compare(views, "SELECT * FROM {t}", "python")
     compare(views, "SELECT id FROM {t} WHERE k = 4", "python")

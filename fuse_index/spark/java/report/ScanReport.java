@@ -1,6 +1,7 @@
 package fuse_index.spark.java.report;
 
 import fuse_index.spark.java.catalyst.*;
+import fuse_index.spark.java.files.*;
 import fuse_index.spark.java.read.*;
 import fuse_index.spark.java.rpc.*;
 import java.util.*;
@@ -215,7 +216,7 @@ public class ScanReport {
     Map<String, String> unpushed = new LinkedHashMap<String, String>();
     Set<String> awaited = new LinkedHashSet<String>();
     for (Expression condition : conditions) {
-      if (!refersTo(condition, output) || isPushed(condition, filters) || isImplied(condition, scan, filters)) continue;
+      if (!refersTo(condition, output) || isPushed(condition, filters) || isImplied(condition, scan, filters) || isOnDeletedRows(condition)) continue;
       if (!isAskedByKeys(condition, scan)) unpushed.put(condition.sql(), joins.contains(condition) ? untold.refusal((EqualTo) condition, scan) : "");
       else if (fuse.awaitsKeys()) awaited.add(condition.sql());
     }
@@ -236,6 +237,11 @@ public class ScanReport {
       if (qualifiers.containsKey(column.exprId())) return (String) qualifiers.get(column.exprId());
     }
     return "";
+  }
+
+  /** Whether it is ours, which leaves out rows that were deleted: the query has no such condition. */
+  private static boolean isOnDeletedRows(Expression condition) {
+    return Trees.find(ScalaLists.toJava(condition.references().toSeq()), FileMetadata.DELETED) != null;
   }
 
   private static boolean isPushed(Expression condition, List<Expression> filters) {
