@@ -105,10 +105,15 @@ def told_without_frames() -> Iterator[None]:
     try:
         yield
     except CodedError:
-        program = getattr(sys.modules.get("__main__"), "__spec__", None)
-        if program is not None and program.name.startswith("pyspark."):
+        if is_worker():
             os.environ[_WITHOUT_FRAMES] = "1"
         raise
+
+
+def is_worker() -> bool:
+    """Whether this process is one that Spark started, to run or to plan what is written in Python."""
+    program = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return program is not None and program.name.startswith("pyspark.")
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def _options_of(leaf: Any) -> dict[str, str] | None:
 
 
 def _first_batch(source: FuseSource) -> Explanation:
-    reader = source.streamReader(source.schema())
+    reader = source.commit_reader(source.schema())
     start, end, steps = reader.first_batch()
     accounts = []
     for step in steps:

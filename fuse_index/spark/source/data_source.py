@@ -32,12 +32,12 @@ from fuse_index.spark.source.batch_writer import BatchWriter
 from fuse_index.spark.source.change_feed import SPARK_BATCH_ROWS, ChangeQuery, ChangesReader, with_change_columns
 from fuse_index.spark.source.options import OptionError
 from fuse_index.spark.source.partitions import split_plan
-from fuse_index.spark.source.stream_reader import StreamReader
+from fuse_index.spark.source.stream_reader import RefusedStream, StreamReader
 from fuse_index.spark.source.stream_writer import StreamWriter
 from fuse_index.spark.source.write_target import HeapTarget, KeyedTarget, open_target
-from fuse_index.spark.workers import ExplainedInWorkers, told_without_frames
+from fuse_index.spark.workers import ExplainedInWorkers, is_worker, told_without_frames
 from fuse_index.sql.parse import parse_predicate
-from fuse_storage import SchemaError, StoredTable, is_keyed
+from fuse_storage import CodedError, SchemaError, StoredTable, is_keyed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,8 +92,20 @@ class FuseSource(DataSource):
         return BatchReader(table, requested, self._where(table), self._engine())
 
     @told_without_frames()
-    def streamReader(self, schema: StructType) -> StreamReader:
-        """A reader of a stream of commits. Raises OptionError, StorageError, WhereError, StreamError."""
+    def streamReader(self, schema: StructType) -> StreamReader | RefusedStream:
+        """A reader of a stream of commits. Raises OptionError, StorageError, WhereError, StreamError.
+
+        In a worker of Spark's it raises nothing: what the worker then tells is a failure of its own.
+        """
+        try:
+            return self.commit_reader(schema)
+        except CodedError as reason:
+            if not is_worker():
+                raise
+            return RefusedStream(reason)
+
+    def commit_reader(self, schema: StructType) -> StreamReader:
+        """What ``streamReader`` gives, and raises, outside of workers."""
         table, names = self._table(options.STREAM_READ_OPTIONS, self.planned_table)
         skip_changes, read_changes = (
             options.parse_flag(self.options, name) for name in ("skip_changes", "read_changes")

@@ -7,15 +7,15 @@ What is read between two offsets never changes, so a query that was killed reads
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from fuse_index.changes.follow import BatchLimit, CommitStep, StreamOffset, TableFollower
 from fuse_index.spark.source.change_feed import ChangeQuery, ChangeTask
-from fuse_index.spark.workers import ExplainedInWorkers
-from fuse_storage import StoredTable
+from fuse_index.spark.workers import ExplainedInWorkers, told_without_frames
+from fuse_storage import CodedError, StoredTable
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -100,3 +100,29 @@ class StreamReader(ExplainedInWorkers, DataSourceStreamReader, SupportsTriggerAv
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, ChangeTask):
             yield from self.query.read(partition)
+
+
+class RefusedStream(DataSourceStreamReader):
+    """A stream that cannot begin: whoever asks it for anything is told the reason.
+
+    Spark's worker stops the reader of a stream also where there is none, since making it failed, and tells of that.
+    """
+
+    def __init__(self, reason: CodedError) -> None:
+        self.reason = reason
+
+    def initialOffset(self) -> NoReturn:
+        self._refuse()
+
+    def latestOffset(self, *start_and_limit: Any) -> NoReturn:
+        self._refuse()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> NoReturn:
+        self._refuse()
+
+    def read(self, partition: InputPartition) -> NoReturn:
+        self._refuse()
+
+    @told_without_frames()
+    def _refuse(self) -> NoReturn:
+        raise self.reason

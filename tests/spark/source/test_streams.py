@@ -226,6 +226,19 @@ def test_options_that_cannot_be_are_refused(table, options, says):
         reader(table, **options).initialOffset()
 
 
+@pytest.mark.every_spark
+def test_a_query_that_cannot_begin_says_why(session, table, tmp_path):
+    keyed = fuse.create_table(tmp_path / "keyed", "id BIGINT", primary_key=["id"])
+    for followed, options, says in (
+        (keyed, {}, "has a primary key, so rows that come take the place of others: set read_changes"),
+        (table, {"max_rows_per_trigger": "some"}, "max_rows_per_trigger='some': say a whole number above 0"),
+    ):
+        with pytest.raises(StreamingQueryException, match=says) as failure:
+            done(started(stream(session, followed, **options), tmp_path))
+        assert "Traceback" not in str(failure.value)
+        assert "UnboundLocalError" not in str(failure.value)
+
+
 def test_options_of_streams_are_none_of_batches(session, table):
     for options, says in (({"skip_changes": "true"}, "no option 'skip_changes' here"), ({"since": "x"}, "no tag 'x'")):
         with pytest.raises(Exception, match=says):
