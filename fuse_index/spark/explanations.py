@@ -75,10 +75,14 @@ def explain(df: DataFrame) -> Explanation | Explanations:
 def _explain_rows(df: DataFrame, statement: Any = None) -> Explanation | Explanations:
     explanations = _streams_of(df) if df.isStreaming else _scans_of(df, statement)
     if not explanations:
-        raise InputError(
-            "nothing to explain: this query scans no table of ours natively, and no source that one of ours votes on"
-        )
+        raise InputError(f"nothing to explain: {_why_nothing(df)}")
     return _one_or_more(explanations)
+
+
+def _why_nothing(df: DataFrame) -> str:
+    if "UnionLoop" in df._jdf.queryExecution().optimizedPlan().toString():
+        return "Spark plans the steps of WITH RECURSIVE while the query runs: explain the SELECT of one step by itself"
+    return "this query scans no table of ours natively, and no source that one of ours votes on"
 
 
 def _scans_of(df: DataFrame, statement: Any = None) -> Sequence[Explanation]:

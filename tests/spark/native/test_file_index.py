@@ -220,6 +220,7 @@ def test_our_rule_is_added_once_and_keeps_those_of_others(spark: SparkSession) -
             "RuntimePruneRule",
             "TopRule",
             "PartitionedScanRule",
+            "RecursionRule",
         ]
     finally:
         put(before)

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 import fuse_index as fuse
 from fuse_index import spark as fuse_spark
+from fuse_index.errors import InputError
 from fuse_index.spark.native.planner_callback import PlannerCallback
 from fuse_index.spark.protocol.questions import Prune, Question
 
@@ -93,3 +94,8 @@ def test_each_step_asks_about_the_rows_of_the_step_before(views: SparkSession, m
     assert [following[node] for node in found[1:]] == found[:-1]
     keys = [re.findall(r'"InSet",.*?"values":\["(.*?)"\]', text) for text in asked]
     assert [int(key) for of_one in keys for key in of_one] == found[:-1]
+
+
+def test_a_recursive_query_alone_has_no_account(views: SparkSession) -> None:
+    with pytest.raises(InputError, match="steps of WITH RECURSIVE while the query runs: explain the SELECT of one"):
+        fuse_spark.explain(views.sql(FOLLOWED.format(t="heap")))
