@@ -1,11 +1,13 @@
 """Faults of every kind for seconds; ``make hostile`` tries them for minutes or hours."""
 
 import os
+from collections.abc import Generator
 
 import pytest
 
+from tests.hostile import worker
 from tests.hostile.run import Outcome, report, run_suite, run_worker
-from tests.hostile.trial import Verdict
+from tests.hostile.trial import Trial, Verdict
 from tests.hostile.worker import SUITES
 
 TESTED_ELSEWHERE = ("spark_damage", "strangers")
@@ -20,6 +22,22 @@ def test_faults_do_no_harm(name: str) -> None:
     print(report([outcome]))
     assert outcome.faults
     assert outcome.harm == 0, outcome.problems
+
+
+def test_a_suite_is_closed_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def suite(seed: int) -> Generator[Trial, None, None]:
+        try:
+            while True:
+                yield Trial("fine", lambda: None)
+        finally:
+            said.append("closed")
+
+    made = suite(0)  # as one that a caught error holds on to
+    monkeypatch.setattr(worker, "load_suite", lambda name: lambda seed: made)
+    worker.work("suite", 0, 0.0)
+    assert said == ["closed"]
 
 
 def test_harm_of_every_kind_is_noticed() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -35,7 +35,7 @@ SLACK = timedelta(hours=3)
 STEPS = 25
 
 
-def clocks(seed: int) -> Iterator[Trial]:
+def clocks(seed: int) -> Generator[Trial, None, None]:
     """Weeks in the life of a table, of which each step is done by a machine with another clock."""
     for number in count(seed):
         yield Trial(f"weeks {number}", partial(live, number))

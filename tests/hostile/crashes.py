@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import partial
 from itertools import count
 from random import Random
@@ -27,7 +27,7 @@ from tests.hostile.world import (
 )
 
 
-def crashes(seed: int) -> Iterator[Trial]:
+def crashes(seed: int) -> Generator[Trial, None, None]:
     """Every operation, broken at every write in every way, in an order that is drawn; then after other histories."""
     for number in count(seed):
         base = open_store(f"memory://base-{number}")

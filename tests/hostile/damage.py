@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from functools import partial
 from itertools import count
 from random import Random
@@ -49,7 +49,7 @@ def kind_of(key: str) -> str:
     return f"{folder} {'hint' if key.endswith('_hint') else '.'.join(key.split('/')[-1].split('.')[1:])}".strip()
 
 
-def damage(seed: int) -> Iterator[Trial]:
+def damage(seed: int) -> Generator[Trial, None, None]:
     """A file of each kind in turn, damaged in a way that is drawn."""
     for number in count(seed):
         base, draw = open_store(f"memory://base-{number}"), Random(number)

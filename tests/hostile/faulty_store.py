@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import partial
 from itertools import count
 from random import Random
@@ -28,7 +28,7 @@ SHARES = (0.05, 0.2, 0.5)
 LIFE = 12
 
 
-def faulty_store(seed: int) -> Iterator[Trial]:
+def faulty_store(seed: int) -> Generator[Trial, None, None]:
     """Tables in a bucket, each changed a few times."""
     with faulty_server(seed) as (proxy, options):
         for life in count(seed):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from tests.hostile.trial import Lost, Trial, Wrong
 
 
-def harmful(seed: int) -> Iterator[Trial]:
+def harmful(seed: int) -> Generator[Trial, None, None]:
     """Harm of every kind; what ends the process comes last, and after another start, what never ends."""
     yield Trial("loses", lambda: _raise(Lost("two rows")))
     yield Trial("answers wrongly", lambda: _raise(Wrong("2 instead of 3")))

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection
@@ -26,7 +26,7 @@ LIFE = 25
 CHANGES = [operation for operation in OPERATIONS if operation.name not in ("clone", "drop_index", "create_index")]
 
 
-def kills(seed: int) -> Iterator[Trial]:
+def kills(seed: int) -> Generator[Trial, None, None]:
     """One table after the other, each changed by processes of which none ends by itself."""
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["tests.hostile.kills", "fuse_plugins.full_text", "fuse_index.cli.program"])

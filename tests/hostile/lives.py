@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.hostile.trial import Trial, Wrong
 from tests.index.export.lives import live
 
 
-def lives(seed: int) -> Iterator[Trial]:
+def lives(seed: int) -> Generator[Trial, None, None]:
     """Draw a life of a heap table and one of a keyed table, in turns."""
     for number in count(seed):
         for keyed in (False, True):

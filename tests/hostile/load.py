@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from functools import partial
 from itertools import count
 
@@ -19,7 +19,7 @@ MEMORY = 4 << 30
 """Bytes that this process may ever take: what grows without a bound is noticed."""
 
 
-def load(seed: int) -> Iterator[Trial]:
+def load(seed: int) -> Generator[Trial, None, None]:
     """Each load a little, then ten times that, and so on to the full one; then the full ones again."""
     for step in count():
         share = 0.001 * 10 ** min(step, 3)

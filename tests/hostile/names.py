@@ -8,7 +8,7 @@ import tempfile
 import time
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -38,7 +38,7 @@ SESSIONS = 3
 CYCLE = ("create", "rename", "drop", "undrop", "again")
 
 
-def names(seed: int) -> Iterator[Trial]:
+def names(seed: int) -> Generator[Trial, None, None]:
     """Kills and damage in turn."""
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["tests.hostile.names"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -27,14 +27,14 @@ LIFE = 60
 CARELESS = {"spark.sql.files.ignoreCorruptFiles": "true", "spark.sql.files.ignoreMissingFiles": "true"}
 
 
-def spark_damage(seed: int) -> Iterator[Trial]:
+def spark_damage(seed: int) -> Generator[Trial, None, None]:
     """One block, or two swapped ones, in every way."""
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config(map=CARELESS)
     spark = builder.config("spark.log.level", "OFF").config("spark.task.maxFailures", "1").getOrCreate()
     yield from damaged_blocks(spark, seed)
 
 
-def damaged_blocks(spark: SparkSession, seed: int) -> Iterator[Trial]:
+def damaged_blocks(spark: SparkSession, seed: int) -> Generator[Trial, None, None]:
     """Trials in this session."""
     for number in count(seed):
         folder, draw = Path(tempfile.mkdtemp(prefix="fuse-hostile-")), Random(number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -17,7 +17,7 @@ FILES = ("entry", "hint", "tag", "notice", "snapshot", "list", "segment", "zones
 CASES = 20
 
 
-def strangers(seed: int) -> Iterator[Trial]:
+def strangers(seed: int) -> Generator[Trial, None, None]:
     """What indexes keep, and each kind of file of a table, in turn."""
     for number in count(seed):
         for kind in INDEXES:

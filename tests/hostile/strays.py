@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -21,7 +21,7 @@ NAMES = (".DS_Store", "Thumbs.db", "desktop.ini",
          "ünïcode", "a b", "0")  # fmt: skip
 
 
-def strays(seed: int) -> Iterator[Trial]:
+def strays(seed: int) -> Generator[Trial, None, None]:
     """Every operation, with a few strays about."""
     for number in count(seed):
         draw = Random(number)

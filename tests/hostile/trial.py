@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -49,9 +49,9 @@ class Trial:
 
 
 class Suite(Protocol):
-    """Trials without end, drawn by ``seed``."""
+    """Trials without end, drawn by ``seed``, of a generator that whoever runs them closes."""
 
-    def __call__(self, seed: int) -> Iterator[Trial]: ...
+    def __call__(self, seed: int) -> Generator[Trial, None, None]: ...
 
 
 def judge(trial: Trial) -> tuple[Verdict, str]:

@@ -9,6 +9,7 @@ import json
 import sys
 import time
 import warnings
+from contextlib import closing
 from importlib import import_module
 
 from tests.hostile.trial import Suite, judge
@@ -37,14 +38,16 @@ def load_suite(name: str) -> Suite:
 def work(name: str, seed: int, seconds: float) -> None:
     """Run trials until the time is over."""
     warnings.simplefilter("ignore")  # what an index could not do is said by a warning; here rows are judged
-    trials = load_suite(name)(seed)
     ends = time.monotonic() + seconds
-    for trial in trials:
-        print(json.dumps({"begins": trial.name}), flush=True)
-        verdict, message = judge(trial)
-        print(json.dumps({"trial": trial.name, "verdict": verdict, "message": message}), flush=True)
-        if time.monotonic() > ends:
-            break
+    # A suite that a caught error holds on to would else be closed with the interpreter, when the threads of its servers
+    # are gone, and wait for one of them for good.
+    with closing(load_suite(name)(seed)) as trials:
+        for trial in trials:
+            print(json.dumps({"begins": trial.name}), flush=True)
+            verdict, message = judge(trial)
+            print(json.dumps({"trial": trial.name, "verdict": verdict, "message": message}), flush=True)
+            if time.monotonic() > ends:
+                break
 
 
 if __name__ == "__main__":
