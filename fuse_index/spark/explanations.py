@@ -80,7 +80,7 @@ def _explain_rows(df: DataFrame, statement: Any = None) -> Explanation | Explana
 
 
 def _why_nothing(df: DataFrame) -> str:
-    if "UnionLoop" in df._jdf.queryExecution().optimizedPlan().toString():
+    if "UnionLoop" in df._jdf.queryExecution().analyzed().toString():
         return "Spark plans the steps of WITH RECURSIVE while the query runs: explain the SELECT of one step by itself"
     return "this query scans no table of ours natively, and no source that one of ours votes on"
 

@@ -38,10 +38,10 @@ def load_suite(name: str) -> Suite:
 def work(name: str, seed: int, seconds: float) -> None:
     """Run trials until the time is over."""
     warnings.simplefilter("ignore")  # what an index could not do is said by a warning; here rows are judged
-    ends = time.monotonic() + seconds
     # A suite that a caught error holds on to would else be closed with the interpreter, when the threads of its servers
     # are gone, and wait for one of them for good.
     with closing(load_suite(name)(seed)) as trials:
+        ends = time.monotonic() + seconds
         for trial in trials:
             print(json.dumps({"begins": trial.name}), flush=True)
             verdict, message = judge(trial)

@@ -20,7 +20,7 @@ pytestmark = [
 
 NODES, BLOCK = 400, 50
 LINKS = [(number, (number * 7 + 3) % NODES, f"n{number}") for number in range(NODES)]
-"""Of each node the one that comes next, and a name."""
+"""Nodes, the node that comes next, and a name."""
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +99,8 @@ def test_each_step_asks_about_the_rows_of_the_step_before(views: SparkSession, m
 def test_a_recursive_query_alone_has_no_account(views: SparkSession) -> None:
     with pytest.raises(InputError, match="steps of WITH RECURSIVE while the query runs: explain the SELECT of one"):
         fuse_spark.explain(views.sql(FOLLOWED.format(t="heap")))
+
+
+def test_neither_has_a_stream_of_others(spark: SparkSession) -> None:
+    with pytest.raises(InputError, match="this query scans no table of ours natively"):
+        fuse_spark.explain(spark.readStream.format("rate").load())

@@ -4,7 +4,6 @@ import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.read.*;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -13,12 +12,13 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
  * Takes the filters that wait for keys off our scans in WITH RECURSIVE.
  *
  * Spark optimizes the plans of its steps once, and again before each step, when it knows the rows of the step before. In between
- * it analyzes them, and refuses such a filter. What is taken off here comes again with the rows.
+ * it analyzes them, and refuses such a filter, but for those in subqueries. What is taken off here comes again with the rows.
  */
 public class RecursionRule<P extends TreeNode<?>> extends SafeRule<P> {
   public static class WithoutWaiting extends NodeRewrite<LogicalPlan> {
     protected Object rewrite(Object node) {
-      return node instanceof LogicalPlan && Versions.isRecursion((LogicalPlan) node) ? withoutWaiting((LogicalPlan) node) : null;
+      boolean isRecursion = Versions.isRecursion((LogicalPlan) node);
+      return isRecursion ? ((LogicalPlan) node).transformDown(new DropWaiting()) : null;
     }
   }
 
@@ -28,21 +28,7 @@ public class RecursionRule<P extends TreeNode<?>> extends SafeRule<P> {
     }
   }
 
-  public static class InSubqueries extends NodeRewrite<Expression> {
-    protected Object rewrite(Object node) {
-      if (!(node instanceof SubqueryExpression)) return null;
-      LogicalPlan plan = (LogicalPlan) ((SubqueryExpression) node).plan();
-      LogicalPlan after = withoutWaiting(plan);
-      return after == plan ? null : ((SubqueryExpression) node).withNewPlan(after);
-    }
-  }
-
   public RecursionRule() { super("a recursive query may not run"); }
 
   protected LogicalPlan improve(LogicalPlan plan) { return (LogicalPlan) plan.transformDown(new WithoutWaiting()); }
-
-  private static LogicalPlan withoutWaiting(LogicalPlan plan) {
-    LogicalPlan dropped = (LogicalPlan) plan.transformDown(new DropWaiting());
-    return (LogicalPlan) dropped.transformAllExpressions(new InSubqueries());
-  }
 }
