@@ -265,7 +265,10 @@ def show(console: Console, outcomes: list[Outcome]) -> None:
         votes = each.explanation["predicates"]
         helped = any(vote["blocks_removed"] for vote in votes)
         silent = ("USED", "USED_NO_GAIN", *(("LEAF_UNSUPPORTED",) if helped else ()))  # of a kind that is for others
-        told_of = [vote for vote in votes if vote["blocks_removed"] or vote["reason"] not in silent]
+        told_of = [
+            # what Spark is given beside a call is nothing that the query asks
+            vote for vote in votes if vote["blocks_removed"] or not (vote.get("added") or vote["reason"] in silent)
+        ]
         for number, vote in enumerate(told_of):
             cells = (
                 each.name if number == 0 else "",
