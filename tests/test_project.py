@@ -79,6 +79,19 @@ def test_an_old_python_is_said_in_one_sentence(tmp_path):
     assert said(refused) == [f"Python 3.11 or newer is needed, and '{old}' is not: run make PYTHON=/path/to/python."]
 
 
+def test_the_demo_installs_a_kind_beside_the_environment_that_tests_use(tmp_path):
+    home, python, calls = java(tmp_path, "17"), tmp_path / "bin/python", tmp_path / "calls"
+    python.write_text(f'#!/bin/sh\necho "$PYTHONPATH|$*" >>{calls}\n')
+    python.chmod(0o755)
+    (tmp_path / ".demo").touch()
+
+    make("demo", f"VENV={tmp_path}", "-o", f"{tmp_path}/.demo", PYTHONPATH="", JAVA_HOME=home)
+
+    install, demo = calls.read_text().splitlines()
+    assert "--target build/demo ./examples/plugins/fuse-index-trigram" in install
+    assert demo == f"{ROOT}/build/demo|-m benchmarks.demo"
+
+
 def test_help_lists_what_the_readme_and_ci_use():
     listed = re.findall(r"^  make (\S+) ", make("help").stdout, re.MULTILINE)
 
