@@ -6,7 +6,7 @@ The first have a name with the file; of the others the table remembers up to whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +28,7 @@ class IcebergDeletes:
         self._table = table
         self._files = {each.location: each for each in files}
         self._own: dict[str, list[DeleteFileEntry]] = {}
-        self._shared: dict[tuple[int, Any] | None, list[DeleteFileEntry]] = {}
+        self._shared: dict[tuple[Hashable, ...] | None, list[DeleteFileEntry]] = {}
         for each in deletes:
             if each.of is None:
                 self._shared.setdefault(each.partition, []).append(each)

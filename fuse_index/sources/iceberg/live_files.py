@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -16,12 +16,12 @@ _NAME_BYTES = 12
 
 @dataclass(frozen=True, slots=True)
 class DataFileEntry:
-    """A file of rows. ``data_file``: as PyIceberg has it; ``partition``: its spec's id and values."""
+    """A file of rows. ``data_file``: as PyIceberg has it; ``partition``: as ``partition_key`` gives it."""
 
     data_file: Any
     location: str
     sequence: int
-    partition: tuple[int, Any]
+    partition: tuple[Hashable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class DeleteFileEntry:
     data_file: Any
     location: str
     sequence: int
-    partition: tuple[int, Any] | None
+    partition: tuple[Hashable, ...] | None
     equality_ids: tuple[int, ...] = ()
     of: str | None = None
     part: tuple[int, int] | None = None
@@ -57,6 +57,12 @@ def names_digest(names: list[bytes]) -> str:
     return blake2b(b"\n".join(sorted(names)), digest_size=_NAME_BYTES).hexdigest()
 
 
+def partition_key(spec_id: int, values: Any) -> tuple[Hashable, ...]:
+    """A partition, equal where Iceberg says that it is the same one: NaN is NaN, and -0.0 is not 0.0."""
+    found = (values[position] for position in range(len(values)))
+    return spec_id, *(repr(value) if isinstance(value, float) else value for value in found)
+
+
 def path_location(path: str) -> str:
     """A path as it is written in metadata, as a location: a ``%`` in it is one in the file's name."""
     return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
@@ -70,7 +76,7 @@ def live_data_files(table: Any, number: int) -> Iterator[DataFileEntry]:
         if manifest.content == ManifestContent.DATA:
             for entry in manifest.fetch_manifest_entry(table.io):
                 file = entry.data_file
-                partition = (file.spec_id, file.partition)
+                partition = partition_key(file.spec_id, file.partition)
                 yield DataFileEntry(file, path_location(file.file_path), entry.sequence_number or 0, partition)
 
 
@@ -131,5 +137,5 @@ def _delete_file(entry: Any, manifest: Any, unpartitioned: bool) -> DeleteFileEn
     # an entry that its manifest added has the manifest's number, unless it says another
     sequence = manifest.sequence_number if entry.sequence_number is None else entry.sequence_number
     is_global = unpartitioned and bool(ids)
-    partition = None if is_global else (manifest.partition_spec_id, file.partition)
+    partition = None if is_global else partition_key(manifest.partition_spec_id, file.partition)
     return DeleteFileEntry(file, path, sequence or 0, partition, ids, None if of is None else path_location(of), part)

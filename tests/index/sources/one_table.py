@@ -3,7 +3,6 @@
 And what engines with streams commit, and PyIceberg does not: files of equality deletes.
 """
 
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -102,17 +101,17 @@ def delete_equal_rows(table: Table, place: Path, keys: pa.Table, partition: Reco
         producer.commit()
 
 
-def add_file_without_partition(table: Table, place: Path, rows: pa.Table, value: date) -> None:
-    """Commit a file that lacks the column ``day``, by whose value it is partitioned, as a migration from Hive does."""
+def add_file(table: Table, place: Path, rows: pa.Table, partition: Record) -> None:
+    """Commit a file of a partition. ``rows``: may lack its column, as those of a migration from Hive do."""
     ids = {field.name: str(field.field_id).encode() for field in table.schema().fields}
-    fields = [each.with_metadata({b"PARQUET:field_id": ids[each.name]}) for each in rows.schema if each.name != "day"]
-    pq.write_table(rows.drop_columns("day").cast(pa.schema(fields)), place)
+    fields = [each.with_metadata({b"PARQUET:field_id": ids[each.name]}) for each in rows.schema]
+    pq.write_table(rows.cast(pa.schema(fields)), place)
     found = DataFile.from_args(
         _table_format_version=2,
         content=DataFileContent.DATA,
         file_path=f"file://{place}",
         file_format=FileFormat.PARQUET,
-        partition=Record((value - date(1970, 1, 1)).days),
+        partition=partition,
         record_count=len(rows),
         file_size_in_bytes=place.stat().st_size,
     )
@@ -124,11 +123,16 @@ def add_file_without_partition(table: Table, place: Path, rows: pa.Table, value:
 
 
 def delete_rows_at(
-    table: Table, place: Path, positions: list[int], path: str | None = None, bounds: bool = False
+    table: Table,
+    place: Path,
+    positions: list[int],
+    path: str | None = None,
+    bounds: bool = False,
+    partition: Record | None = None,
 ) -> None:
     """Commit a delete of rows of a file, by default the first, by their positions, as merge-on-read does.
 
-    ``bounds``: the manifest says which file it is of.
+    ``bounds``: the manifest says which file it is of. ``partition``: that of the file, where it has one.
     """
     path = path or next(iter(table.scan().plan_files())).file.file_path
     fields = [
@@ -142,7 +146,7 @@ def delete_rows_at(
         content=DataFileContent.POSITION_DELETES,
         file_path=f"file://{place}",
         file_format=FileFormat.PARQUET,
-        partition=Record(),
+        partition=partition or Record(),
         record_count=len(positions),
         file_size_in_bytes=place.stat().st_size,
         **({name: {2147483546: path.encode()} for name in ("lower_bounds", "upper_bounds")} if bounds else {}),

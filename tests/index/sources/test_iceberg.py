@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable, Table
+from pyiceberg.typedef import Record
 from pyiceberg.types import (
     DoubleType,
     FixedType,
@@ -26,7 +27,7 @@ from pyiceberg.types import (
 )
 
 import fuse_index as fuse
-from tests.index.sources.one_table import OneTable, add_file_without_partition, delete_rows_at
+from tests.index.sources.one_table import OneTable, add_file, delete_rows_at
 from tests.index.sources.walks import assert_same_rows
 
 
@@ -121,7 +122,7 @@ def test_files_without_the_column_of_their_partition_have_its_value(tmp_path: Pa
     rows = some_rows(0, 100).select(["id", "n", "name", "day"])
     source = catalog.create(tmp_path / "lake", rows.schema, partition_by="day")
     source.append(rows)
-    add_file_without_partition(source, tmp_path / "bare.parquet", rows.slice(50), date(2024, 1, 9))
+    add_file(source, tmp_path / "bare.parquet", rows.slice(50).drop_columns("day"), Record(19_731))  # 2024-01-09
     table = attached(tmp_path)
     table.create_index("by_day", "bloom", ["day"])
 

@@ -17,7 +17,7 @@ import fuse_index as fuse
 from fuse_index.export.deletion_vectors import puffin_vectors
 from fuse_index.sources.deletes.roaring import bitmap_rows, framed_rows
 from tests.effort import effort
-from tests.index.sources.one_table import OneTable, delete_equal_rows, delete_rows_at
+from tests.index.sources.one_table import OneTable, add_file, delete_equal_rows, delete_rows_at
 from tests.index.sources.walks import assert_same_rows
 
 SCHEMA = pa.schema(
@@ -132,6 +132,25 @@ def test_deletes_of_a_partition_hit_no_other(tmp_path: Path, catalog: OneTable) 
     delete_equal_rows(source, tmp_path / "all.parquet", pa.table({"n": pa.array([9], pa.int32())}))
     table.sync()
     assert_same_rows(table, without(some_rows(0, 100), *here, (("n", 9),)), CONDITIONS)
+
+
+def test_a_partition_of_nan_is_one_and_that_of_minus_zero_is_not_of_zero(tmp_path: Path, catalog: OneTable) -> None:
+    schema = pa.schema([("id", pa.int64()), ("f", pa.float32())])
+    source = catalog.create(tmp_path / "lake", schema, partition_by="f")
+    values = [float("nan"), -0.0, 0.0]
+    for number, value in enumerate(values):
+        rows = pa.table([range(10 * number, 10 * number + 5), [value] * 5], schema)
+        add_file(source, tmp_path / f"{number}.parquet", rows, Record(value))
+    table = fuse.attach("iceberg://test/db.t", tmp_path / "table", format="iceberg")
+    assert table.count() == 15
+    for number, value in enumerate(values):
+        keys = pa.table({"id": [number, 10 + number, 20 + number]})
+        delete_equal_rows(source, tmp_path / f"keys{number}.parquet", keys, Record(value))
+    of_nan = {"path": f"file://{tmp_path}/0.parquet", "partition": Record(values[0])}
+    delete_rows_at(source, tmp_path / "positions.parquet", [4], **of_nan)
+
+    table.sync()
+    assert sorted(table.to_arrow().column("id").to_pylist()) == [1, 2, 3, 10, 12, 13, 14, 20, 21, 23, 24]
 
 
 def test_a_delete_of_a_spec_whose_fields_were_all_dropped_hits_every_partition(

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyiceberg.typedef import Record
 
 import fuse_index as fuse
 from fuse_index.predicate import Predicate
@@ -20,7 +21,7 @@ from fuse_index.pruning.planner import plan_scan
 from fuse_index.table.sources import refresh_if_due
 from fuse_storage import StoredTable, known_files
 from tests.index.sources.corpora import folder_of, questions
-from tests.index.sources.one_table import OneTable, add_file_without_partition, delete_equal_rows
+from tests.index.sources.one_table import OneTable, add_file, delete_equal_rows
 
 DATA = folder_of("DELTA_TEST_DATA")
 DELTA_TABLES = [
@@ -243,7 +244,8 @@ def test_defaults_and_values_of_partitions_are_in_files_that_lack_them(tmp_path:
     source = catalog.create(tmp_path / "lake", iceberg_rows(0, 1).schema, partition_by="day")
     for first in (0, 50):
         source.append(iceberg_rows(first, 50))
-    add_file_without_partition(source, tmp_path / "bare.parquet", iceberg_rows(100, 50), date(2024, 1, 9))
+    bare = iceberg_rows(100, 50).drop_columns("day")
+    add_file(source, tmp_path / "bare.parquet", bare, Record(19_731))  # 2024-01-09
     described = json.loads(Path(source.metadata_location.removeprefix("file://")).read_text())
     for schema in described["schemas"]:
         schema["fields"] += [
