@@ -6,13 +6,14 @@ fewer files. Columns go by the names that they have in what is read, be it an ol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
 import pyarrow as pa
 
-from fuse_index.errors import InputError
+from fuse_index.errors import InputError, WhereError
 from fuse_index.expressions.to_sql import predicate_sql
 from fuse_index.expressions.traversal import column_names, leaf_terms
 from fuse_index.handle import TableHandle, resolve_predicate
@@ -29,6 +30,7 @@ from fuse_storage import (
     SchemaError,
     SourceColumn,
     StoredTable,
+    encode_default,
     evolve_to,
     known_files,
     plain_source_columns,
@@ -105,14 +107,34 @@ def _prune_iceberg(table: TableHandle, where: str | Predicate, source: Any) -> A
 def _prune_folder(table: TableHandle, where: str | Predicate, source: Any) -> Any:
     if getattr(source, "_scan_options", None):  # which a dataset of its files would not have
         raise InputError("the dataset is filtered already: prune it first, and filter what comes of it")
+    from pyarrow.dataset import get_partition_keys
+
     before = _FILE_SYSTEMS.get(source.filesystem.type_name)
     if before is None:
         return source
     about = table.snapshot.source or {}
     opened = open_source("parquet", about["url"], dict(getattr(table.stored.store, "options", None) or {}))
     same = compare_files(table.stored.blocks(), opened.state().files).kept
-    left_out = _left_out(table, where, plain_source_columns(source.schema), dict.fromkeys(same))
+    columns, keys = plain_source_columns(source.schema), {}
+    for each in source.get_fragments():
+        keys[normal_location(f"{before}{each.path}")] = get_partition_keys(each.partition_expression)
+    left_out = _left_out(table, where, columns, dict.fromkeys(same), _ids_read_otherwise(table.stored, keys))
     return _with_fragments(source, lambda path: normal_location(f"{before}{path}") not in left_out)
+
+
+def _ids_read_otherwise(stored: StoredTable, keys: Mapping[str, Mapping[str, Any]]) -> set[int]:
+    """The columns that have a value by a file's path in the table, and by its rows, or another value, where it is read.
+
+    ``keys``: of each file that is read, the values that its path gives there, by column.
+    """
+    names, blocks = {field.id: field.name for field in stored.snapshot.schema.fields}, stored.blocks()
+    return {
+        column_id
+        for location, constants in zip(blocks.locations, blocks.foreign.constants, strict=True)
+        if constants and (read := keys.get(normal_location(location))) is not None
+        for column_id, value in constants.items()
+        if names[column_id] not in read or encode_default(read[names[column_id]]) != value
+    }
 
 
 _SOURCES: tuple[tuple[str, str, str, Callable[[TableHandle, str | Predicate, Any], Any]], ...] = (
@@ -131,10 +153,24 @@ def _with_fragments(dataset: Any, wanted: Callable[[str], bool]) -> Any:
     )
 
 
-def _left_out(table: TableHandle, where: str | Predicate, columns: Sequence[SourceColumn], files: _Files) -> set[str]:
-    """The locations of files on which votes say that no row matches. ``columns``: those that are read."""
-    stored, unknown = _seen_as(table.stored, columns)
-    predicate = resolve_predicate(where, stored.snapshot, table.engine)
+def _left_out(
+    table: TableHandle,
+    where: str | Predicate,
+    columns: Sequence[SourceColumn],
+    files: _Files,
+    without_votes: Container[int] = (),
+) -> set[str]:
+    """The locations of files on which votes say that no row matches.
+
+    ``columns``: those that are read. ``without_votes``: ids of the table's columns that are read otherwise.
+    """
+    stored, unknown, untold = _seen_as(table.stored, columns, without_votes)
+    try:
+        predicate = resolve_predicate(where, stored.snapshot, table.engine)
+    except WhereError:
+        if isinstance(where, str) and any(re.search(rf"\b{re.escape(name)}\b", where) for name in untold):
+            return set()  # it is about a column of which nothing can be said here
+        raise
     if predicate is None:
         return set()
     mask = plan_scan(stored, _without(predicate, unknown), table.engine).block_mask
@@ -147,21 +183,27 @@ def _left_out(table: TableHandle, where: str | Predicate, columns: Sequence[Sour
     }
 
 
-def _seen_as(stored: StoredTable, columns: Sequence[SourceColumn]) -> tuple[StoredTable, set[str]]:
-    """The table with the columns that are read, under their names there, and the names of those that have no votes."""
-    snapshot, fields, unknown = stored.snapshot, list[Field](), set[str]()
+def _seen_as(
+    stored: StoredTable, columns: Sequence[SourceColumn], without_votes: Container[int]
+) -> tuple[StoredTable, set[str], set[str]]:
+    """The table with the columns that are read, under their names there.
+
+    And the names of those that have no votes, and of those that no column of a table can be like.
+    """
+    snapshot, fields, unknown, untold = stored.snapshot, list[Field](), set[str](), set[str]()
     known = {field.id: field for field in snapshot.schema.fields}
     ids = count(snapshot.last_column_id + 1)
     for column in columns:
         try:
             (field,) = ColumnMatch.of(snapshot, [column]).fields
         except SchemaError:
+            untold.add(column.name)
             continue
-        if field.id not in known or _types(field) != _types(known[field.id]):
+        if field.id not in known or field.id in without_votes or _types(field) != _types(known[field.id]):
             field = Field(next(ids), field.name, f"#{field.name}", field.type)
             unknown.add(field.name)
         fields.append(field)
-    return stored.at_entry(stored.entry, evolve_to(snapshot, tuple(fields))), unknown
+    return stored.at_entry(stored.entry, evolve_to(snapshot, tuple(fields))), unknown, untold
 
 
 def _types(field: Field) -> list[tuple[int, pa.DataType | None]]:

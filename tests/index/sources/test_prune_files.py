@@ -1,5 +1,6 @@
 """Readers of a source in Python leave out files by votes: rows are the same with and without, at every version."""
 
+import itertools
 import os
 import random
 from collections.abc import Callable
@@ -185,6 +186,38 @@ def test_files_of_a_folder_are_left_out_where_they_are_as_they_were(tmp_path: Pa
 
     cast = ds.dataset(lake, format="parquet", schema=pa.schema([("id", pa.string())]))
     assert len(fuse.prune_files(table, "id = '1'", cast).files) == 4  # other columns than ours
+
+
+@pytest.mark.parametrize("votes_only", [True, False])
+def test_a_column_that_files_hold_and_a_path_names_gets_votes_where_both_read_the_path(
+    tmp_path: Path, votes_only: bool
+) -> None:
+    lake = tmp_path / "lake"
+    for year, rows in ((2024, {"id": [1, 2], "year": [7, 8]}), (2025, {"id": [3, 4], "year": [9, 2024]})):
+        (lake / f"year={year}").mkdir(parents=True)
+        pq.write_table(pa.table(rows), lake / f"year={year}" / "f.parquet")
+    table = fuse.attach(lake, tmp_path / "table", votes_only=votes_only)
+    own, schema = ds.dataset(lake), pa.schema([("id", pa.int64()), ("year", pa.int64())])
+    hive = ds.dataset(lake, schema=schema, partitioning=ds.partitioning(schema.remove(0), flavor="hive"))
+
+    for dataset, condition in itertools.product((own, hive), (ds.field("year") == 8, ds.field("year") == 2024)):
+        pruned = fuse.prune_files(table, str(condition).strip("()").replace("==", "="), dataset)
+        assert pruned.to_table(filter=condition) == dataset.to_table(filter=condition)
+    assert len(fuse.prune_files(table, "year = 8", own).files) == 2
+    assert fuse.prune_files(table, "year = 2025", hive).files == [f"{lake}/year=2025/f.parquet"]
+    assert len(fuse.prune_files(table, "id = 1 AND year = 7", own).files) == 1
+
+
+def test_files_stay_where_a_condition_is_on_a_column_that_tables_cannot_have(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    pq.write_table(pa.table({"id": [1], "t": pa.array([1], pa.time64("us"))}), tmp_path / "lake" / "f.parquet")
+    table = fuse.attach(tmp_path / "lake", tmp_path / "table", votes_only=True)
+    dataset = ds.dataset(tmp_path / "lake")
+
+    assert len(fuse.prune_files(table, "t = '00:00'", dataset).files) == 1
+    assert len(fuse.prune_files(table, "id = 2", dataset).files) == 0
+    with pytest.raises(fuse.WhereError, match="no column 'total'"):
+        fuse.prune_files(table, "total = 2", dataset)
 
 
 def test_what_cannot_be_pruned_is_told(tmp_path: Path) -> None:
