@@ -225,7 +225,7 @@ if TYPE_CHECKING:
     )
     from fuse_storage.source_options import set_source_options
     from fuse_storage.statistics import ColumnStatistics, chunked_to_array, column_values, compute_statistics
-    from fuse_storage.store.abilities import list_keys_after, list_strays
+    from fuse_storage.store.abilities import list_keys_after, list_strays, object_meta
     from fuse_storage.store.cache import Cache, cache_columns, cache_of, process_cache
     from fuse_storage.store.ranges import ObjectMeta
     from fuse_storage.store.shared_files import resolve_foreign_store

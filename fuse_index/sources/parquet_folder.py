@@ -44,7 +44,7 @@ class ParquetFolder:
     def location(self) -> str:
         return self.url
 
-    def has_moved(self, version: SourceVersionId | None) -> bool:
+    def has_moved(self, version: SourceVersionId | None, etag: str | None) -> bool:
         return True  # a folder is listed to know, and a sync does not more
 
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:

@@ -71,7 +71,8 @@ class SourceState:
     """One state of a source. ``files``: all that are live then.
 
     ``columns``: None where only the files say which there are; then ``partitions`` are those that paths add to them.
-    ``by_id``: files are read by field ids. ``deletes``: None where no source of its kind has any.
+    ``by_id``: files are read by field ids. ``deletes``: None where no source of its kind has any. ``etag``: of the file
+    that says the version, where another could take its place; None where it is gone, too.
     """
 
     version: SourceVersionId
@@ -80,6 +81,7 @@ class SourceState:
     by_id: bool = False
     partitions: pa.Schema = field(default_factory=lambda: pa.schema([]))
     deletes: SourceDeletes | None = None
+    etag: str | None = None
 
 
 class Source(Protocol):
@@ -95,8 +97,8 @@ class Source(Protocol):
         """The folder in which its files and its log are, by which its readers know it. Raises StorageError."""
         ...
 
-    def has_moved(self, version: SourceVersionId | None) -> bool:
-        """Whether there may be another state than this one, asked by one request where the source's format allows."""
+    def has_moved(self, version: SourceVersionId | None, etag: str | None) -> bool:
+        """Whether there may be another state than this one, asked by two requests where the source's format allows."""
         ...
 
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:

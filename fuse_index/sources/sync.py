@@ -151,6 +151,7 @@ def _commit_staged(
         shredded=tuple(sorted(staged.shredded.union(kept.shredded))),
         told_variants=staged.told_variants or kept.told_variants,
         untyped=plan.chosen.untyped,
+        etag=plan.state.etag,
     )
     transaction = head.transaction(builders).stage(SetSource(version, fields))
     if plan.removed or plan.marked:

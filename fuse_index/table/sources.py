@@ -174,8 +174,8 @@ def follow_source(table: SourcesMixin) -> bool:
     """Sync a table with its source where its property ``max_age_seconds`` says so, and the source moved on.
 
     It is due where nobody in this process has asked the source for so long, and nobody has committed since. To know
-    whether it moved takes one request. Who cannot sync now, because the source fails or somebody else does it, reads
-    the table as it is, and a line of the log says so.
+    whether a log moved takes two requests. Who cannot sync now, because the source fails or somebody else does it,
+    reads the table as it is, and a line of the log says so.
 
     Args:
         table: Any table; one that is attached, and in its newest state, may follow.
@@ -206,7 +206,7 @@ def follow_source(table: SourcesMixin) -> bool:
 
     try:
         source = open_source(version.format, version.url, dict(getattr(store, "options", None) or {}))
-        return source.has_moved(version.version) and table.sync().snapshot != snapshot.id
+        return source.has_moved(version.version, version.etag) and table.sync().snapshot != snapshot.id
     except Conflict:
         return False
     except CodedError as problem:

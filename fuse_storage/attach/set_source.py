@@ -47,6 +47,7 @@ class SourceVersion:
     form which readers here convert, and Spark's does not read; ``shredded``: of VARIANTs that some files hold in parts.
     ``untyped``: names of columns of which no file says the
     type, since all of them hold NULL. ``told_variants``: whether some file has Parquet's logical type VARIANT.
+    ``etag``: what tells the source's own record of the version from one of another life of the source.
     """
 
     format: str
@@ -61,6 +62,7 @@ class SourceVersion:
     choice: SourceChoice = SourceChoice()
     shredded: tuple[str, ...] = ()
     told_variants: bool = False
+    etag: str | None = None
 
     def to_property(self) -> dict[str, Any]:
         """The state of a source as a snapshot's property has it."""
@@ -72,6 +74,7 @@ class SourceVersion:
             "converted": list(self.converted),
             "shredded": list(self.shredded),
             "told_variants": self.told_variants,
+            "etag": self.etag,
             "untyped": list(self.untyped),
             "choice": {name: value for name, value in asdict(self.choice).items() if value not in (None, False)},
         }
@@ -98,6 +101,7 @@ class SourceVersion:
             SourceChoice(columns, bool(chosen.get("widen"))),
             tuple(found.get("shredded") or ()),
             bool(found.get("told_variants")),
+            found.get("etag"),
         )
 
 

@@ -86,8 +86,10 @@ def test_commands_are_done_by_spark_jobs(tmp_path):
     assert fuse_index.open_table(deleted).scan().count() == 750
 
     assert wrong.returncode == 1
-    assert "by_name" in wrong.stderr
-    assert "Traceback" not in wrong.stderr
+    *logged, told = wrong.stderr.splitlines()
+    assert told == "error: no index 'by_nmae': did you mean 'by_name'?"
+    # of Python 3.13 PySpark's own workers may log a failure of pkgutil's: frames of ours have no place there
+    assert not any("fuse_index" in line or "fuse_storage" in line for line in logged)
 
 
 def test_a_spark_that_cannot_be_had_is_said_in_a_line(table):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,6 +18,7 @@ from fuse_index.sources.delta.log import commit_key, live_vectors, log_version
 from fuse_index.sources.source import SourceState, SourceVersionId, StoreOptions, columns_of_log
 from fuse_storage import (
     SHARED_PLACES_OPTION,
+    NotFound,
     SharedKeys,
     SourceColumn,
     SourceFile,
@@ -25,6 +26,8 @@ from fuse_storage import (
     Unsupported,
     encode_default,
     list_keys_after,
+    modified_microseconds,
+    object_meta,
     open_store,
 )
 
@@ -75,18 +78,20 @@ class DeltaSource:
     def location(self) -> str:
         return self.url
 
-    def has_moved(self, version: SourceVersionId | None) -> bool:
+    def has_moved(self, version: SourceVersionId | None, etag: str | None) -> bool:
         if version is None:
             return True
         # Whoever cleans the log up takes its oldest commits: the next one may be gone, and later ones there.
-        later = list_keys_after(open_store(self.url, self.options), commit_key(int(version)))
-        return any((number := log_version(key)) is not None and number > int(version) for key in later)
+        keys = list_keys_after(open_store(self.url, self.options), commit_key(int(version)).removesuffix(".json"))
+        newest = max((number for key in keys if (number := log_version(key)) is not None), default=-1)
+        # A table that was made anew at this place may have as many versions, or fewer.
+        return newest != int(version) or (etag is not None and self._etag(newest) not in (etag, None))
 
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         table = self._load(None)
         if version is not None and (wanted := _version_number(version, table.version(), self.url)) != table.version():
             table = self._load(wanted)
-        return self.state_of(table, votes_only)
+        return replace(self.state_of(table, votes_only), etag=self._etag(table.version()))
 
     def state_of(self, table: Any, votes_only: bool) -> SourceState:
         """The state that a ``DeltaTable`` of deltalake has. Raises as ``state``."""
@@ -102,6 +107,14 @@ class DeltaSource:
         partitions = {each.name: each for each in columns.columns if each.name in metadata.partition_columns}
         files = list(self._files(table, partitions, deletes))
         return SourceState(table.version(), files, columns, mode == "id", deletes=deletes)
+
+    def _etag(self, version: int) -> str | None:
+        """What tells the commit of a version from one that is written in its place; None where it was cleaned up."""
+        try:
+            commit = object_meta(open_store(self.url, self.options), commit_key(version))
+        except NotFound:
+            return None
+        return commit.etag or f"{commit.size}-{modified_microseconds(commit)}"
 
     def _load(self, version: int | None) -> Any:
         try:

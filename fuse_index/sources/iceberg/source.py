@@ -33,7 +33,7 @@ class IcebergSource:
     def location(self) -> str:
         return str(self._load(votes_only=True)[0].location())
 
-    def has_moved(self, version: SourceVersionId | None) -> bool:
+    def has_moved(self, version: SourceVersionId | None, etag: str | None) -> bool:
         current = self._load()[0].current_snapshot()
         return version is None or version != (0 if current is None else int(current.snapshot_id))
 

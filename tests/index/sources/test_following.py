@@ -74,7 +74,7 @@ def test_a_young_table_asks_nobody_and_an_old_one_asks_once(tmp_path: Path, monk
         monkeypatch.setattr(LocalStore, name, counted)
     monkeypatch.setattr(DeltaSource, "state", lambda *_: pytest.fail("the log was read"))
     fuse.open_table(url)
-    assert asked == [f"_delta_log/{1:020}.json"]
+    assert asked == [f"_delta_log/{1:020}", f"_delta_log/{1:020}.json"]
 
 
 def test_a_log_of_which_old_commits_were_cleaned_up_has_moved(tmp_path: Path) -> None:
@@ -87,7 +87,24 @@ def test_a_log_of_which_old_commits_were_cleaned_up_has_moved(tmp_path: Path) ->
         (tmp_path / "lake" / "_delta_log" / f"{version:020}.json").unlink()
 
     assert fuse.open_table(url).count() == 103
-    assert not DeltaSource.open(place, {}).has_moved(3)
+    assert not DeltaSource.open(place, {}).has_moved(3, None)
+    (tmp_path / "lake" / "_delta_log" / f"{3:020}.json").unlink()  # the checkpoint says the version
+    assert not DeltaSource.open(place, {}).has_moved(3, "an etag")
+
+
+@pytest.mark.parametrize("versions", [1, 2, 3])
+@pytest.mark.parametrize("keeps_files", [True, False])
+def test_a_table_that_was_made_anew_at_its_place_has_moved(tmp_path: Path, versions: int, keeps_files: bool) -> None:
+    place, url = attached(tmp_path, "0.001s")
+    write_deltalake(place, pa.table({"id": [500]}), mode="append")
+    assert fuse.open_table(url).count() == 101
+    fuse.open_table(url).create_index("bounds", "zone_map", ["id"])
+    shutil.rmtree(tmp_path / "lake" / ("_delta_log" if keeps_files else ""))
+    for number in range(versions):
+        write_deltalake(place, pa.table({"id": [900 + number]}), mode="append")
+
+    ids = fuse.open_table(url).to_arrow().column("id").to_pylist()
+    assert sorted(ids) == [900 + number for number in range(versions)]
 
 
 def test_a_source_that_is_gone_is_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
