@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -139,6 +140,15 @@ def test_what_spark_finds_out_about_rows_has_sparks_condition(errors: SparkSessi
 
     assert (told.getCondition(), told.getSqlState()) == ("SCALAR_SUBQUERY_TOO_MANY_ROWS", "21000")
     assert str(told).count("SQLSTATE") == 1
+
+
+@pytest.mark.every_spark
+@pytest.mark.parametrize("sql", ["BEGIN SELECT 1; DECLARE x INT; END", "BEGIN LEAVE x; END"])
+def test_what_sparks_parser_throws_comes_as_it_is(errors: SparkSession, sql: str) -> None:
+    with pytest.raises(Py4JJavaError) as raised:  # an exception that the parser's interface does not declare
+        errors.sql(sql)
+
+    assert raised.value.java_exception.getClass().getSimpleName() == "SqlScriptingException"
 
 
 @pytest.mark.parametrize(
