@@ -142,6 +142,34 @@ def test_what_spark_finds_out_about_rows_has_sparks_condition(errors: SparkSessi
     assert str(told).count("SQLSTATE") == 1
 
 
+ROW_ERRORS = [
+    (f"INSERT INTO {T} SELECT CAST(name AS BIGINT), name FROM {T}", "CAST_INVALID_INPUT", "22018"),
+    (f"DELETE FROM {T} WHERE 1 / (id - 1) > 0", "DIVIDE_BY_ZERO", "22012"),
+    (f"UPDATE {T} SET id = id + 9223372036854775807", "ARITHMETIC_OVERFLOW", "22003"),
+    (f"UPDATE {T} SET name = raise_error('no')", "USER_RAISED_EXCEPTION", "P0001"),
+    (
+        f"MERGE INTO {T} USING (SELECT 1L id) s ON {T}.id = s.id WHEN MATCHED THEN UPDATE SET id = CAST(name AS INT)",
+        "CAST_INVALID_INPUT",
+        "22018",
+    ),
+    (
+        f"MERGE INTO {T} USING (SELECT 1L k FROM range(2)) ON id = k WHEN MATCHED THEN UPDATE SET name = 'x'",
+        "MERGE_CARDINALITY_VIOLATION",
+        "23K01",
+    ),
+]
+
+
+@pytest.mark.every_spark
+@pytest.mark.parametrize(("sql", "condition", "state"), ROW_ERRORS, ids=[each[0] for each in ROW_ERRORS])
+def test_a_row_that_fails_has_sparks_condition(errors: SparkSession, sql: str, condition: str, state: str) -> None:
+    told = refusal(errors, sql)
+
+    assert (told.getCondition(), told.getSqlState()) == (condition, state)
+    assert str(told).startswith(f"[{condition}] ")
+    assert str(told).count("SQLSTATE") == 1
+
+
 @pytest.mark.every_spark
 @pytest.mark.parametrize("sql", ["BEGIN SELECT 1; DECLARE x INT; END", "BEGIN LEAVE x; END"])
 def test_what_sparks_parser_throws_comes_as_it_is(errors: SparkSession, sql: str) -> None:
@@ -160,6 +188,8 @@ def test_what_sparks_parser_throws_comes_as_it_is(errors: SparkSession, sql: str
         ("SQLSTATE '2BP01'", "DROP NAMESPACE fuse.e"),
         ("FUSE_READ_ONLY", f"INSERT INTO {T}.snapshots SELECT * FROM {T}.snapshots"),
         ("SCHEMA_ALREADY_EXISTS", "CREATE NAMESPACE fuse.e"),
+        ("CAST_INVALID_INPUT", f"INSERT INTO {T} SELECT CAST(name AS BIGINT), name FROM {T}"),
+        ("DIVIDE_BY_ZERO", f"DELETE FROM {T} WHERE 1 / (id - 1) > 0"),
         ("SCALAR_SUBQUERY_TOO_MANY_ROWS", f"UPDATE {T} SET id = (SELECT id FROM range(5))"),
     ],
 )
