@@ -79,6 +79,18 @@ MISDEEDS = [
         f"{T}.tag_monday is the table as it was at 'monday': change a branch of it",
     ),
     (
+        f"DELETE FROM {T}.tag_monday WHERE id = 1",
+        "FUSE_READ_ONLY",
+        "25006",
+        f"{T}.tag_monday is the table as it was at 'monday': change a branch of it",
+    ),
+    (
+        f"TRUNCATE TABLE {T}.base",
+        "FUSE_READ_ONLY",
+        "25006",
+        f"{T}.base is the table without its hot rows: change the table itself",
+    ),
+    (
         f"INSERT INTO {T}.snapshots SELECT * FROM {T}.snapshots",
         "FUSE_READ_ONLY",
         "25006",
@@ -127,6 +139,15 @@ def test_a_misdeed_has_a_condition_a_state_and_words(
 
     assert (told.getCondition(), told.getSqlState()) == (condition, state)
     assert str(told) == f"[{condition}] {message} SQLSTATE: {state}"
+
+
+def test_a_tag_is_named_with_its_namespace_where_that_is_the_current_one(errors: SparkSession) -> None:
+    errors.sql("USE fuse.e")
+    try:
+        told = refusal(errors, "UPDATE t.tag_monday SET id = 1")
+    finally:
+        errors.sql("USE spark_catalog.default")
+    assert f"] {T}.tag_monday is the table as it was at 'monday'" in str(told)
 
 
 def test_a_namespace_that_is_taken_has_sparks_condition(errors: SparkSession) -> None:
