@@ -20,6 +20,8 @@ from fuse_storage import EXTERNAL_ERROR, CodedError, Words
 _logger = logging.getLogger("fuse_index.spark")
 _PREFIX = "FUSE_"
 """What our codes are preceded by in Spark, whose list of conditions is one for all."""
+NO_TABLE = "TABLE_OR_VIEW_NOT_FOUND"
+"""Spark's condition for a table that is not there."""
 SQL_STATES: Mapping[str, str] = {
     # Those of the standard and of PostgreSQL, where there are some.
     "STORAGE_ERROR": "58030",
@@ -75,7 +77,7 @@ def add_conditions(bridge: Any) -> None:
         _logger.info("handlers of scripts know errors by SQLSTATE alone: %s", refusal)
 
 
-class SparkCondition(Exception):  # noqa: N818 - it is raised as the error in it
+class SparkCondition(Exception):
     """An error of ours for which Spark has a condition, by which statements and handlers know it."""
 
     def __init__(self, condition: str, error: CodedError) -> None:
@@ -96,7 +98,7 @@ def encode_failure(raised: BaseException, words: Words | None = None, condition:
     if isinstance(raised, Py4JJavaError):
         return json.dumps(_from_jvm(raised))
     if isinstance(raised, SparkCondition):
-        raised, condition = raised.error, raised.condition
+        return encode_failure(raised.error, words, raised.condition)
     code = raised.code if isinstance(raised, CodedError) else EXTERNAL_ERROR
     told = raised.spell(words or Words()) if isinstance(raised, CodedError) else f"{type(raised).__name__}: {raised}"
     advice = [each.to_dict() for each in raised.advice] if isinstance(raised, CodedError) else []

@@ -115,6 +115,17 @@ MISDEEDS = [
         "42704",
         "there is no namespace 'nowhere': it has ['e']",
     ),
+    *(
+        (sql, "TABLE_OR_VIEW_NOT_FOUND", "42P01", "there is no table 'e.nope': it has ['keyed', 't']")
+        for sql in (
+            "SELECT * FROM fuse.e.nope",
+            "OPTIMIZE fuse.e.nope",
+            "DESCRIBE HISTORY fuse.e.nope",
+            "SHOW INDEXES ON fuse.e.nope",
+            "CALL fuse.system.compact('e.nope')",
+            "CALL fuse.system.explain('SELECT * FROM fuse.e.nope')",
+        )
+    ),
     (
         f"ALTER TABLE {T} RENAME TO fuse.e.keyed",
         "TABLE_OR_VIEW_ALREADY_EXISTS",
@@ -209,6 +220,7 @@ def test_what_sparks_parser_throws_comes_as_it_is(errors: SparkSession, sql: str
         ("SQLSTATE '2BP01'", "DROP NAMESPACE fuse.e"),
         ("FUSE_READ_ONLY", f"INSERT INTO {T}.snapshots SELECT * FROM {T}.snapshots"),
         ("SCHEMA_ALREADY_EXISTS", "CREATE NAMESPACE fuse.e"),
+        ("TABLE_OR_VIEW_NOT_FOUND", "CALL fuse.system.compact('e.nope')"),
         ("CAST_INVALID_INPUT", f"INSERT INTO {T} SELECT CAST(name AS BIGINT), name FROM {T}"),
         ("DIVIDE_BY_ZERO", f"DELETE FROM {T} WHERE 1 / (id - 1) > 0"),
         ("SCALAR_SUBQUERY_TOO_MANY_ROWS", f"UPDATE {T} SET id = (SELECT id FROM range(5))"),

@@ -59,11 +59,7 @@ public class TypedStatements implements InvocationHandler {
     CatalogManager manager = session.sessionState().catalogManager();
     Json request = new Json().open('{').key("operation").text(Protocol.TYPED_STATEMENT).key("text").text(new VariableSubstitution().substitute(typed));
     request.key("catalog").text(manager.currentCatalog().name()).key("within").texts(manager.currentNamespace());
-    try {
-      byte[] answer = (byte[]) PythonCallback.ask(callbackKey, request.key("rows").text("").close('}').toString(), Long.MAX_VALUE);
-      return answer.length == 0 ? typed : new String(answer, StandardCharsets.UTF_8);
-    } catch (Exception failure) { // a parser's methods throw no other checked ones than their own
-      throw StatementError.unchecked(failure, "nobody could say whose table it is about");
-    }
+    byte[] answer = (byte[]) PythonCallback.command(callbackKey, request, null);
+    return answer.length == 0 ? typed : new String(answer, StandardCharsets.UTF_8);
   }
 }
