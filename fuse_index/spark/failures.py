@@ -12,12 +12,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException, PythonException
 
+from fuse_index.errors import InputError
 from fuse_storage import EXTERNAL_ERROR, CodedError, Words
 
 _logger = logging.getLogger("fuse_index.spark")
 _PREFIX = "FUSE_"
 """What our codes are preceded by in Spark, whose list of conditions is one for all."""
+NO_TABLE = "TABLE_OR_VIEW_NOT_FOUND"
+"""Spark's condition for a table that is not there."""
 SQL_STATES: Mapping[str, str] = {
     # Those of the standard and of PostgreSQL, where there are some.
     "STORAGE_ERROR": "58030",
@@ -73,10 +77,28 @@ def add_conditions(bridge: Any) -> None:
         _logger.info("handlers of scripts know errors by SQLSTATE alone: %s", refusal)
 
 
+class SparkCondition(Exception):
+    """An error of ours for which Spark has a condition, by which statements and handlers know it."""
+
+    def __init__(self, condition: str, error: CodedError) -> None:
+        super().__init__(str(error))
+        self.condition, self.error = condition, error
+
+
+def refusal(failure: PySparkException, told: str) -> Exception:
+    """What Spark refused, in these words and under Spark's condition. What a function in Python raised has ours."""
+    refused = InputError(told)
+    if isinstance(failure, PythonException) or failure.getSqlState() is None:  # of a function that may be ours
+        return refused
+    return SparkCondition(failure.getCondition() or "", refused)
+
+
 def encode_failure(raised: BaseException, words: Words | None = None, condition: str | None = None) -> str:
     """An error as JSON for the JVM. ``condition``: one of Spark's, where its statements know the error by that."""
     if isinstance(raised, Py4JJavaError):
         return json.dumps(_from_jvm(raised))
+    if isinstance(raised, SparkCondition):
+        return encode_failure(raised.error, words, raised.condition)
     code = raised.code if isinstance(raised, CodedError) else EXTERNAL_ERROR
     told = raised.spell(words or Words()) if isinstance(raised, CodedError) else f"{type(raised).__name__}: {raised}"
     advice = [each.to_dict() for each in raised.advice] if isinstance(raised, CodedError) else []

@@ -20,7 +20,7 @@ from fuse_index.spark.catalog.requests import CatalogRequests
 from fuse_index.spark.catalog.statements import run_statement
 from fuse_index.spark.catalog.system_procedures import SYSTEM_PROCEDURES
 from fuse_index.spark.catalog.table_names import TableNames
-from fuse_index.spark.failures import add_conditions, encode_failure
+from fuse_index.spark.failures import NO_TABLE, add_conditions, encode_failure
 from fuse_index.spark.native.java_compiler import jvm_bridge
 from fuse_index.spark.native.request_server import serve_requests
 from fuse_index.spark.protocol import requests
@@ -29,7 +29,8 @@ from fuse_index.warehouse.catalog import Catalog
 from fuse_storage import AlreadyExists, CodedError, NotFound
 
 _SPARKS_CONDITIONS: Mapping[tuple[type[requests.CatalogRequest], str], str] = {
-    (requests.LoadTableRequest, NotFound.code): "TABLE_OR_VIEW_NOT_FOUND",
+    (requests.LoadTableRequest, NotFound.code): NO_TABLE,
+    (requests.TypedStatementRequest, NotFound.code): NO_TABLE,
     **{
         (each, AlreadyExists.code): "TABLE_OR_VIEW_ALREADY_EXISTS"
         for each in (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,9 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from fuse_index.errors import InputError
 from fuse_index.spark.catalog.metadata_tables import to_arrow_stream
 from fuse_index.spark.catalog.table_names import TableNames, TableReference, check_changeable, is_place
+from fuse_index.spark.failures import NO_TABLE, SparkCondition, refusal
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.protocol.replies import ProcedureDescription, ProcedureParameter
 from fuse_index.spark.protocol.requests import CallProcedureRequest, DescribeProcedureRequest, ListProceduresRequest
@@ -82,14 +83,15 @@ class ProcedureCall:
         return within if join_identifier(within).lower() in {name.lower() for name in names} else parts
 
     def reference(self) -> TableReference:
-        """The table that the call is about. Raises NotFound naming near names."""
+        """The table that the call is about. Raises SparkCondition with a NotFound that names near names."""
         parts = self.identifier()
-        if self.namespace and not is_place(parts[0]):
-            try:
-                return self.names.resolve((*self.namespace, *parts))
-            except NotFound:
-                return self.names.resolve(parts)
-        return self.names.resolve(parts)
+        try:
+            if self.namespace and not is_place(parts[0]):
+                with suppress(NotFound):
+                    return self.names.resolve((*self.namespace, *parts))
+            return self.names.resolve(parts)
+        except NotFound as missing:
+            raise SparkCondition(NO_TABLE, missing) from missing
 
     def table(self, at: str | None = None) -> Table:
         """The table, as it is now or was. Raises NotFound, StorageError."""
@@ -163,6 +165,6 @@ class ProcedureRequests:
             rows = procedure.run(call)
             if procedure.changes_rows:
                 call.refresh_caches()
-        except PySparkException as refusal:  # in its first line, which Spark's parser leaves empty
-            raise InputError(f"{request.procedure}: {str(refusal).strip().splitlines()[0]}") from refusal
+        except PySparkException as failure:  # in its first line, which Spark's parser leaves empty
+            raise refusal(failure, str(failure).strip().splitlines()[0]) from failure
         return to_arrow_stream(rows)

@@ -24,7 +24,7 @@ from fuse_index.spark.catalog.definitions import (
     parse_definition,
 )
 from fuse_index.spark.catalog.metadata_tables import metadata_rows, to_arrow_stream
-from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place
+from fuse_index.spark.catalog.table_names import TableNames, TableReference, is_place, why_fixed
 from fuse_index.spark.native.relation import quote_path
 from fuse_index.spark.native.snapshot_planner import INDEXED_MODE, Described, SnapshotPlanner
 from fuse_index.spark.protocol.replies import Framed, MetadataDescription, TableDescription
@@ -106,6 +106,7 @@ class CatalogRequests:
             indexes=list(snapshot.definitions),
             place=_place_options(reference, self.names.options),
             staged=msgspec.UNSET if staged is None else staged,
+            read_only=why_fixed(reference) or msgspec.UNSET,
         )
         return Framed(description, files).encode()
 

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fuse_index.errors import InputError
+from fuse_index.spark.failures import refusal
 from fuse_index.spark.jobs.heap_statement import HeapStatement
 from fuse_index.spark.jobs.keyed_statement import KeyedStatement
 from fuse_index.spark.native.planner_callback import switched_off
@@ -39,7 +40,7 @@ def run_statement(spark: SparkSession, request: ChangeRowsRequest) -> bytes:
         with switched_off(request):
             _run(statement, request.change)
     except PySparkException as failure:
-        raise InputError(_refusal(failure, request.name)) from failure
+        raise refusal(failure, _in_one_line(failure, request.name)) from failure
     return b""
 
 
@@ -61,7 +62,7 @@ def _run(statement: HeapStatement | KeyedStatement, change: Change) -> None:
             statement.change_rows(change)
 
 
-def _refusal(failure: PySparkException, name: str) -> str:
+def _in_one_line(failure: PySparkException, name: str) -> str:
     """What Spark found wrong with the rows, in one line."""
     if "MERGE_CARDINALITY_VIOLATION" in str(failure):
         return f"several rows of the source match one row of {name}: leave one for each"

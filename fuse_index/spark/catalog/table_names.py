@@ -179,10 +179,15 @@ def check_changeable(reference: TableReference) -> None:
     """Raise ReadOnly for what is no head of a branch."""
     if reference.view is not None:
         raise ReadOnly(f"{reference.shown} shows what there is to see of a table: change the table itself")
+    if reason := why_fixed(reference):
+        raise ReadOnly(reason)
+
+
+def why_fixed(reference: TableReference) -> str:
+    """Why rows cannot be changed there, and what can; empty for the head of a branch."""
     if reference.at is not None:
-        raise ReadOnly(f"{reference.shown} is the table as it was at {reference.at!r}: change a branch of it")
-    if not reference.tail:
-        raise ReadOnly(f"{reference.shown} is the table without its hot rows: change the table itself")
+        return f"{reference.shown} is the table as it was at {reference.at!r}: change a branch of it"
+    return "" if reference.tail else f"{reference.shown} is the table without its hot rows: change the table itself"
 
 
 def is_place(name: str) -> bool:

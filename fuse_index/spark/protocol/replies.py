@@ -129,7 +129,8 @@ class TableDescription(ScanDescription, frozen=True, kw_only=True):
     """A table of a catalogue, as ``CatalogFuseTable.java`` reads it.
 
     ``cluster_by``, ``partition_by``: columns, as SQL names them. ``indexes``: their names. ``place``: options of
-    ``format("fuse")``. ``staged``: the number of a table that has no name yet.
+    ``format("fuse")``. ``staged``: the number of a table that has no name yet. ``read_only``: why rows of it cannot be
+    changed.
     """
 
     properties: Mapping[str, str]
@@ -138,6 +139,7 @@ class TableDescription(ScanDescription, frozen=True, kw_only=True):
     indexes: Sequence[str]
     place: Mapping[str, str]
     staged: str | msgspec.UnsetType = msgspec.UNSET
+    read_only: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class MetadataDescription(Description, frozen=True, kw_only=True):

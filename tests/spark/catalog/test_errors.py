@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -78,6 +79,18 @@ MISDEEDS = [
         f"{T}.tag_monday is the table as it was at 'monday': change a branch of it",
     ),
     (
+        f"DELETE FROM {T}.tag_monday WHERE id = 1",
+        "FUSE_READ_ONLY",
+        "25006",
+        f"{T}.tag_monday is the table as it was at 'monday': change a branch of it",
+    ),
+    (
+        f"TRUNCATE TABLE {T}.base",
+        "FUSE_READ_ONLY",
+        "25006",
+        f"{T}.base is the table without its hot rows: change the table itself",
+    ),
+    (
         f"INSERT INTO {T}.snapshots SELECT * FROM {T}.snapshots",
         "FUSE_READ_ONLY",
         "25006",
@@ -101,6 +114,17 @@ MISDEEDS = [
         "SCHEMA_NOT_FOUND",
         "42704",
         "there is no namespace 'nowhere': it has ['e']",
+    ),
+    *(
+        (sql, "TABLE_OR_VIEW_NOT_FOUND", "42P01", "there is no table 'e.nope': it has ['keyed', 't']")
+        for sql in (
+            "SELECT * FROM fuse.e.nope",
+            "OPTIMIZE fuse.e.nope",
+            "DESCRIBE HISTORY fuse.e.nope",
+            "SHOW INDEXES ON fuse.e.nope",
+            "CALL fuse.system.compact('e.nope')",
+            "CALL fuse.system.explain('SELECT * FROM fuse.e.nope')",
+        )
     ),
     (
         f"ALTER TABLE {T} RENAME TO fuse.e.keyed",
@@ -128,6 +152,15 @@ def test_a_misdeed_has_a_condition_a_state_and_words(
     assert str(told) == f"[{condition}] {message} SQLSTATE: {state}"
 
 
+def test_a_tag_is_named_with_its_namespace_where_that_is_the_current_one(errors: SparkSession) -> None:
+    errors.sql("USE fuse.e")
+    try:
+        told = refusal(errors, "UPDATE t.tag_monday SET id = 1")
+    finally:
+        errors.sql("USE spark_catalog.default")
+    assert f"] {T}.tag_monday is the table as it was at 'monday'" in str(told)
+
+
 def test_a_namespace_that_is_taken_has_sparks_condition(errors: SparkSession) -> None:
     told = refusal(errors, "CREATE NAMESPACE fuse.e")  # in Spark's words, where that looks first
 
@@ -141,6 +174,43 @@ def test_what_spark_finds_out_about_rows_has_sparks_condition(errors: SparkSessi
     assert str(told).count("SQLSTATE") == 1
 
 
+ROW_ERRORS = [
+    (f"INSERT INTO {T} SELECT CAST(name AS BIGINT), name FROM {T}", "CAST_INVALID_INPUT", "22018"),
+    (f"DELETE FROM {T} WHERE 1 / (id - 1) > 0", "DIVIDE_BY_ZERO", "22012"),
+    (f"UPDATE {T} SET id = id + 9223372036854775807", "ARITHMETIC_OVERFLOW", "22003"),
+    (f"UPDATE {T} SET name = raise_error('no')", "USER_RAISED_EXCEPTION", "P0001"),
+    (
+        f"MERGE INTO {T} USING (SELECT 1L id) s ON {T}.id = s.id WHEN MATCHED THEN UPDATE SET id = CAST(name AS INT)",
+        "CAST_INVALID_INPUT",
+        "22018",
+    ),
+    (
+        f"MERGE INTO {T} USING (SELECT 1L k FROM range(2)) ON id = k WHEN MATCHED THEN UPDATE SET name = 'x'",
+        "MERGE_CARDINALITY_VIOLATION",
+        "23K01",
+    ),
+]
+
+
+@pytest.mark.every_spark
+@pytest.mark.parametrize(("sql", "condition", "state"), ROW_ERRORS, ids=[each[0] for each in ROW_ERRORS])
+def test_a_row_that_fails_has_sparks_condition(errors: SparkSession, sql: str, condition: str, state: str) -> None:
+    told = refusal(errors, sql)
+
+    assert (told.getCondition(), told.getSqlState()) == (condition, state)
+    assert str(told).startswith(f"[{condition}] ")
+    assert str(told).count("SQLSTATE") == 1
+
+
+@pytest.mark.every_spark
+@pytest.mark.parametrize("sql", ["BEGIN SELECT 1; DECLARE x INT; END", "BEGIN LEAVE x; END"])
+def test_what_sparks_parser_throws_comes_as_it_is(errors: SparkSession, sql: str) -> None:
+    with pytest.raises(Py4JJavaError) as raised:  # an exception that the parser's interface does not declare
+        errors.sql(sql)
+
+    assert raised.value.java_exception.getClass().getSimpleName() == "SqlScriptingException"
+
+
 @pytest.mark.parametrize(
     ("handler", "sql"),
     [
@@ -150,6 +220,9 @@ def test_what_spark_finds_out_about_rows_has_sparks_condition(errors: SparkSessi
         ("SQLSTATE '2BP01'", "DROP NAMESPACE fuse.e"),
         ("FUSE_READ_ONLY", f"INSERT INTO {T}.snapshots SELECT * FROM {T}.snapshots"),
         ("SCHEMA_ALREADY_EXISTS", "CREATE NAMESPACE fuse.e"),
+        ("TABLE_OR_VIEW_NOT_FOUND", "CALL fuse.system.compact('e.nope')"),
+        ("CAST_INVALID_INPUT", f"INSERT INTO {T} SELECT CAST(name AS BIGINT), name FROM {T}"),
+        ("DIVIDE_BY_ZERO", f"DELETE FROM {T} WHERE 1 / (id - 1) > 0"),
         ("SCALAR_SUBQUERY_TOO_MANY_ROWS", f"UPDATE {T} SET id = (SELECT id FROM range(5))"),
     ],
 )

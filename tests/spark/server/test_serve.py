@@ -89,6 +89,12 @@ def test_a_session_that_is_not_made_ready_fails_its_statement_and_the_next_one_t
     assert names == [["served"]]
 
 
+def test_what_sparks_parser_throws_comes_as_it_is(served):
+    told = served.told("refused", "BEGIN SELECT 1; DECLARE x INT; END")
+
+    assert "[INVALID_VARIABLE_DECLARATION.ONLY_AT_BEGINNING]" in told.split("JVM stacktrace")[0]
+
+
 @pytest.mark.every_spark
 def test_sessions_that_end_are_let_go_of(served):
     before = served.check()["sessions"]

@@ -36,6 +36,11 @@ public class CatalogFuseTable extends FuseTable implements SupportsIndex, Suppor
 
   public Map<String, String> properties() { return CatalogClient.properties(about.get("properties")); }
 
+  public String commandKey() {
+    if (about.has("read_only")) throw StatementError.readOnly(about.get("read_only").asText());
+    return super.commandKey();
+  }
+
   /** Where it is, as options of `format("fuse")`. */
   public Map<String, String> place() { return CatalogClient.properties(about.get("place")); }
 

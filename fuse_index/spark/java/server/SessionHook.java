@@ -4,7 +4,6 @@ import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.rpc.*;
 import fuse_index.spark.java.statements.*;
 import java.lang.reflect.InvocationHandler;
-import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.SparkSessionExtensions;
@@ -47,7 +46,7 @@ public class SessionHook {
     @SuppressWarnings("unchecked")
     public R apply(S session, P parser) {
       InvocationHandler first = new FirstStatement((SparkSession) session, parser, callbackKey);
-      return (R) TypedStatements.proxy(parser, first);
+      return (R) ParserProxy.make(parser, first);
     }
   }
 
@@ -65,20 +64,12 @@ public class SessionHook {
     }
 
     public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
-      if (!installed && method.getDeclaringClass() != Object.class) {
+      if (!installed) {
         install();
-        return invoked(session.sessionState().sqlParser(), method, arguments); // ours stands before this one from now on
+        return ParserProxy.call(session.sessionState().sqlParser(), method, arguments); // ours stands before this one from now on
       }
       if (STATEMENTS.isInfoEnabled() && method.getName().startsWith("parsePlan")) STATEMENTS.info(session.sessionUUID() + " " + arguments[0]);
-      return invoked(parser, method, arguments);
-    }
-
-    private static Object invoked(Object parser, Method method, Object[] arguments) throws Throwable {
-      try {
-        return method.invoke(parser, arguments);
-      } catch (InvocationTargetException failure) {
-        throw failure.getCause();
-      }
+      return ParserProxy.call(parser, method, arguments);
     }
 
     /** What fails is tried again by the next statement. */

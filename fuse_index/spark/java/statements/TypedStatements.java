@@ -3,14 +3,9 @@ package fuse_index.spark.java.statements;
 import fuse_index.spark.java.catalyst.*;
 import fuse_index.spark.java.rpc.*;
 import java.lang.reflect.InvocationHandler;
-import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
-import java.lang.reflect.Modifier;
-import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
-import java.util.*;
 import java.util.regex.Pattern;
-import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.internal.SessionState;
@@ -42,37 +37,21 @@ public class TypedStatements implements InvocationHandler {
   public static void install(SparkSession session, String callbackKey) {
     SessionState state = session.sessionState();
     Object parser = state.sqlParser();
-    InvocationHandler there = Proxy.isProxyClass(parser.getClass()) ? Proxy.getInvocationHandler(parser) : null;
+    Object there = ParserProxy.handler(parser);
     if (there instanceof TypedStatements) {
       ((TypedStatements) there).callbackKey = callbackKey;
       return;
     }
     try {
-      Reflection.set(state, SessionState.class, "sqlParser", proxy(parser, new TypedStatements(session, parser, callbackKey)));
+      Reflection.set(state, SessionState.class, "sqlParser", ParserProxy.make(parser, new TypedStatements(session, parser, callbackKey)));
     } catch (ReflectiveOperationException other) {
       LOG.warn("OPTIMIZE, VACUUM, RESTORE and the like are refused by this session's parser: CALL the procedures. " + other);
     }
   }
 
-  /** In a parser's place: whoever looks for one of another library, as Iceberg does, still finds it. */
-  public static Object proxy(Object parser, InvocationHandler handler) {
-    Set<Class<?>> interfaces = new LinkedHashSet<Class<?>>();
-    interfaces.add(ParserInterface.class);
-    for (Class<?> each = parser.getClass(); each != null; each = each.getSuperclass()) {
-      for (Class<?> known : each.getInterfaces()) if (Modifier.isPublic(known.getModifiers())) interfaces.add(known);
-    }
-    Class<?>[] all = new Class<?>[interfaces.size()];
-    interfaces.toArray(all);
-    return Proxy.newProxyInstance(parser.getClass().getClassLoader(), all, handler);
-  }
-
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
     if (method.getName().startsWith("parsePlan")) arguments[0] = inSparksWords((String) arguments[0]);
-    try {
-      return method.invoke(parser, arguments);
-    } catch (InvocationTargetException failure) {
-      throw failure.getCause();
-    }
+    return ParserProxy.call(parser, method, arguments);
   }
 
   private String inSparksWords(String typed) {
@@ -80,11 +59,7 @@ public class TypedStatements implements InvocationHandler {
     CatalogManager manager = session.sessionState().catalogManager();
     Json request = new Json().open('{').key("operation").text(Protocol.TYPED_STATEMENT).key("text").text(new VariableSubstitution().substitute(typed));
     request.key("catalog").text(manager.currentCatalog().name()).key("within").texts(manager.currentNamespace());
-    try {
-      byte[] answer = (byte[]) PythonCallback.ask(callbackKey, request.key("rows").text("").close('}').toString(), Long.MAX_VALUE);
-      return answer.length == 0 ? typed : new String(answer, StandardCharsets.UTF_8);
-    } catch (Exception failure) { // a parser's methods throw no other checked ones than their own
-      throw StatementError.unchecked(failure, "nobody could say whose table it is about");
-    }
+    byte[] answer = (byte[]) PythonCallback.command(callbackKey, request, null);
+    return answer.length == 0 ? typed : new String(answer, StandardCharsets.UTF_8);
   }
 }

@@ -111,10 +111,6 @@ public class FuseTable implements SupportsRead, SupportsMetadataColumns, Support
       throw StatementError.invalidInput(name + " is read, and in no catalogue: change it by its name in a catalogue, such as fuse.`"
           + snapshot.url + "`, or by fuse_index.spark");
     }
-    if (snapshot.branch.length() == 0) {
-      throw StatementError.invalidInput(
-          name + " is read " + snapshot.fixed() + ", for rows are changed at the head of a branch");
-    }
     return commandKey;
   }
 
