@@ -267,7 +267,9 @@ def show(console: Console, outcomes: list[Outcome]) -> None:
         silent = ("USED", "USED_NO_GAIN", *(("LEAF_UNSUPPORTED",) if helped else ()))  # of a kind that is for others
         told_of = [
             # what Spark is given beside a call is nothing that the query asks
-            vote for vote in votes if vote["blocks_removed"] or not (vote.get("added") or vote["reason"] in silent)
+            vote
+            for vote in votes
+            if vote["blocks_removed"] or not (vote.get("added") or vote["reason"] in silent)
         ]
         for number, vote in enumerate(told_of):
             cells = (

@@ -196,6 +196,7 @@ if TYPE_CHECKING:
     from fuse_storage.primary_key.row_rules import is_keyed, row_rules
     from fuse_storage.schema.castable import castable_type, to_castable
     from fuse_storage.schema.conform import conform_rows
+    from fuse_storage.schema.given_values import check_uncut, describe_given, scalar_of_type
     from fuse_storage.schema.nested_arrays import (
         child_arrays,
         empty_table,

@@ -23,7 +23,7 @@ from fuse_index.query.ranking.rankings import RankedQuery
 from fuse_index.query.ranking.search import SearchRequest, ranked_search
 from fuse_index.sql.parse import parse_aggregate
 from fuse_index.table.read import ReadMixin, check_index_seconds
-from fuse_storage import Field
+from fuse_storage import Field, scalar_of_type
 
 
 class QueryMixin(ReadMixin):
@@ -192,7 +192,7 @@ def _query_literal(query: Any, field: Field) -> Literal:
     if isinstance(query, str) or query is None:
         return Literal(query, pa.string())
     try:
-        value = pa.scalar(query.tolist() if hasattr(query, "tolist") else query, field.type)
+        value = scalar_of_type(query.tolist() if hasattr(query, "tolist") else query, field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as problem:
         described = spark_type_name(field.type)
         raise InputError(f"the query is no value of column {field.name!r}, which is {described}: {problem}") from None
