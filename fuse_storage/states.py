@@ -25,8 +25,9 @@ def resolve_state(
 ) -> tuple[Branch, RefEntry, Snapshot]:
     """Find the head of a branch, or what it was ``at`` a snapshot id, a tag, a version or a time with a zone.
 
-    A snapshot id or a tag may lead to another branch, which is why one is returned. A tag whose name is a number goes
-    before the version. Raises NotFound, saying what there is instead; InvalidArgument for a time without a zone.
+    A snapshot id or a tag may lead to another branch, which is why one is returned. A tag whose name is a number,
+    which older versions made, goes before the version. Raises NotFound, saying what there is instead; InvalidArgument
+    for a time without a zone.
     """
     store = branch.store
     try:
