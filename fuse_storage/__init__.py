@@ -233,7 +233,7 @@ if TYPE_CHECKING:
     from fuse_storage.store.store import SHARED_PLACES_OPTION, Store, open_store, set_store_defaults
     from fuse_storage.store.wrappers import CachedStore, MeteredStore, ReadOnlyStore, meter_requests
     from fuse_storage.table import StoredTable
-    from fuse_storage.validation.durations import is_duration, parse_duration_text
+    from fuse_storage.validation.durations import check_duration, is_duration, parse_duration_text
     from fuse_storage.validation.maintenance_policy import (
         AFTER_COMMIT_TASKS,
         MAINTENANCE_PROPERTIES,

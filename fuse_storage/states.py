@@ -19,6 +19,9 @@ from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES, load_json
 
+_MAX_DIGITS = 100
+"""Of a version; Python itself reads no number of some thousand."""
+
 
 def resolve_state(
     branch: Branch, at: str | int | datetime | None, version: int | None = None
@@ -51,7 +54,7 @@ def resolve_state(
     if (tag := find_tag(store, at)) is not None:
         return _stored(*_find_tagged_entry(store, tag))
     if at.isdecimal():
-        return find_version(branch, int(at))
+        return find_version(branch, int(at[:_MAX_DIGITS]))  # of which more is none either
     try:
         time = datetime.fromisoformat(at)
     except ValueError:

@@ -22,6 +22,7 @@ from fuse_index.query.ranking.explain import explain_ranking
 from fuse_index.query.ranking.rankings import RankedQuery
 from fuse_index.query.ranking.search import SearchRequest, ranked_search
 from fuse_index.sql.parse import parse_aggregate
+from fuse_index.table.arguments import check_limit
 from fuse_index.table.read import ReadMixin, check_index_seconds
 from fuse_storage import Field, scalar_of_type
 
@@ -128,8 +129,7 @@ class QueryMixin(ReadMixin):
         recall: float,
     ) -> SearchRequest:
         self.snapshot.check_rows()
-        if limit < 0:
-            raise InputError(f"limit={limit!r}: give a number of rows")
+        check_limit(limit, "rows")
         if not 0 < recall <= 1:
             raise InputError(f"recall={recall!r}: give a share of the best rows, above 0 and at most 1")
         searched_names = [columns] if isinstance(columns, str) else columns

@@ -44,7 +44,7 @@ class RefsMixin(TableHandle):
             True
         """
         self._check_whole()
-        until = parse_time_or_duration(expires, "expires") if isinstance(expires, str) else expires
+        until = parse_time_or_duration(expires, "expires") if isinstance(expires, str | timedelta) else expires
         tag = self.stored.tag(name, datetime.now(UTC) + until if isinstance(until, timedelta) else until)
         self._move_to_snapshot()
         return tag

@@ -173,6 +173,18 @@ def test_a_version_is_named_by_its_number_wherever_a_state_is(table):
         fuse.open_table(store, at=2.5)
 
 
+def test_a_number_or_a_time_beyond_all_is_refused(table):
+    with pytest.raises(fuse.NotFound, match="has no version 1111"):
+        fuse.open_table(table.stored.store, at="1" * 5000)
+    for take, argument in [
+        (lambda ever: table.tag("ever", expires=ever), "expires"),
+        (lambda ever: table.maintenance.vacuum(ever), "retention"),
+    ]:
+        for ever in (timedelta(days=10**8), "9" * 400 + "d"):
+            with pytest.raises(fuse.InputError, match=f"{argument}='.*' is longer than a thousand years"):
+                take(ever)
+
+
 def test_a_tag_and_a_branch_have_different_names(table):
     table.branch("side")
     table.tag("done")
