@@ -20,7 +20,7 @@ from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES, load_json
 
 _MAX_DIGITS = 100
-"""Of a version; Python itself reads no number of some thousand."""
+"""Digits of a version that are looked at; Python itself reads no number of some thousand."""
 
 
 def resolve_state(
