@@ -18,7 +18,7 @@ from fuse_index.display.arrow import show_arrow_in_notebooks
 from fuse_index.errors import WhereError
 from fuse_index.expressions.constant_folding import fold_constants
 from fuse_index.expressions.depth import open_chains
-from fuse_index.expressions.evaluable import check_evaluable
+from fuse_index.expressions.evaluable import check_evaluable, check_literals
 from fuse_index.expressions.normalize import normalize
 from fuse_index.indexes.engine import Engine
 from fuse_index.indexes.registry import Host
@@ -158,11 +158,14 @@ def move_on(table: TableHandle, head: storage.StoredTable, done: storage.StoredT
 
 
 def resolve_predicate(where: str | Predicate | None, snapshot: Snapshot, engine: Engine) -> Predicate | None:
-    """Normalise a condition, or parse one that is SQL text, with the columns of a snapshot. Raises WhereError."""
+    """Normalise a condition, or parse one that is SQL text, with the columns of a snapshot.
+
+    Raises WhereError, and InputError for a constant that its type cannot hold.
+    """
     if where is None:
         return None
     if isinstance(where, Predicate):
-        where = open_chains(where)
+        check_literals(where := open_chains(where))
         return normalize(fold_constants(where, engine.context, engine.functions), engine.context)
     try:
         return parse_predicate(where, snapshot.schema, engine.context, engine.functions)

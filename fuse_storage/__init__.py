@@ -196,6 +196,7 @@ if TYPE_CHECKING:
     from fuse_storage.primary_key.row_rules import is_keyed, row_rules
     from fuse_storage.schema.castable import castable_type, to_castable
     from fuse_storage.schema.conform import conform_rows
+    from fuse_storage.schema.given_values import check_uncut, describe_given, scalar_of_type
     from fuse_storage.schema.nested_arrays import (
         child_arrays,
         empty_table,
@@ -232,7 +233,7 @@ if TYPE_CHECKING:
     from fuse_storage.store.store import SHARED_PLACES_OPTION, Store, open_store, set_store_defaults
     from fuse_storage.store.wrappers import CachedStore, MeteredStore, ReadOnlyStore, meter_requests
     from fuse_storage.table import StoredTable
-    from fuse_storage.validation.durations import is_duration, parse_duration_text
+    from fuse_storage.validation.durations import check_duration, is_duration, parse_duration_text
     from fuse_storage.validation.maintenance_policy import (
         AFTER_COMMIT_TASKS,
         MAINTENANCE_PROPERTIES,

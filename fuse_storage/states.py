@@ -19,14 +19,18 @@ from fuse_storage.store.abilities import read_at_most
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import MAX_SNAPSHOT_BYTES, load_json
 
+_MAX_DIGITS = 100
+"""Digits of a version that are looked at; Python itself reads no number of some thousand."""
+
 
 def resolve_state(
     branch: Branch, at: str | int | datetime | None, version: int | None = None
 ) -> tuple[Branch, RefEntry, Snapshot]:
     """Find the head of a branch, or what it was ``at`` a snapshot id, a tag, a version or a time with a zone.
 
-    A snapshot id or a tag may lead to another branch, which is why one is returned. A tag whose name is a number goes
-    before the version. Raises NotFound, saying what there is instead; InvalidArgument for a time without a zone.
+    A snapshot id or a tag may lead to another branch, which is why one is returned. A tag whose name is a number,
+    which older versions made, goes before the version. Raises NotFound, saying what there is instead; InvalidArgument
+    for a time without a zone.
     """
     store = branch.store
     try:
@@ -50,7 +54,7 @@ def resolve_state(
     if (tag := find_tag(store, at)) is not None:
         return _stored(*_find_tagged_entry(store, tag))
     if at.isdecimal():
-        return find_version(branch, int(at))
+        return find_version(branch, int(at[:_MAX_DIGITS]))  # of which more is none either
     try:
         time = datetime.fromisoformat(at)
     except ValueError:

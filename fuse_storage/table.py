@@ -34,11 +34,11 @@ from fuse_storage.metadata.block_frame import BlockFrame
 from fuse_storage.metadata.encoding import require_time_zone, utc_now
 from fuse_storage.metadata.file_ref import new_id
 from fuse_storage.metadata.metadata_table import IndexArray, ranges_to_indices
-from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, check_ref_name
+from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry
 from fuse_storage.metadata.segment_frame import ScanUnits, SegmentFrame, ZoneFrame
 from fuse_storage.metadata.segment_list import read_segment_list
 from fuse_storage.metadata.snapshot import Snapshot, read_snapshot
-from fuse_storage.metadata.tags import Tag
+from fuse_storage.metadata.tags import Tag, check_free_of_branch
 from fuse_storage.parquet.footer import BlockFile
 from fuse_storage.parquet.found_rows import RowRequest, read_found_rows
 from fuse_storage.parquet.pages import RowMask
@@ -183,7 +183,7 @@ class StoredTable:
 
     def tag(self, name: str, expires: datetime | None = None) -> Tag:
         """Name this snapshot, for ever or until a time. Raises AlreadyExists, and InvalidArgument for a bad name."""
-        check_ref_name(name, "tag")
+        check_free_of_branch(self.store, name)
         table = snapshot_of(self)
         assert table.entry.reference is not None
         table.snapshot.check_writable()

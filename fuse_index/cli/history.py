@@ -23,7 +23,7 @@ from fuse_index.cli.options import (
     split_names,
 )
 from fuse_index.errors import InputError
-from fuse_index.table.arguments import parse_duration, parse_time_or_duration
+from fuse_index.table.arguments import check_limit, parse_duration, parse_time_or_duration
 
 history_app = typer.Typer(add_completion=False)
 _Parsed = TypeVar("_Parsed")
@@ -186,7 +186,7 @@ def _changes(
 
 def _first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
     """The first so many rows, all if 0."""
-    remaining = limit
+    remaining = check_limit(limit, "rows") or 0
     for batch in batches:
         yield batch.slice(0, remaining) if limit else batch
         remaining -= len(batch)

@@ -12,6 +12,7 @@ from fuse_index import Table, open_table
 from fuse_index.cli import output
 from fuse_index.cli.index import INDEX_LIST_COLUMNS, parse_json_fields
 from fuse_index.cli.options import AtOption, BranchOption, JsonOption, TableArgument, TailOption, VersionOption
+from fuse_index.table.arguments import check_limit
 from fuse_index.table.views import METADATA_VIEWS
 
 inspect_app = typer.Typer(add_completion=False)
@@ -26,8 +27,7 @@ def _log(
     as_json: JsonOption = False,
 ) -> None:
     """List the commits of a table, newest first."""
-    history = open_table(table, branch=branch).history()
-    commits = history.slice(0, limit) if limit else history
+    commits = open_table(table, branch=branch).history().slice(0, check_limit(limit or None, "commits"))
     output.print_json(commits.to_pylist()) if as_json else output.print_rows(commits)
 
 

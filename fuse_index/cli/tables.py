@@ -32,6 +32,7 @@ from fuse_index.cli.options import (
     split_table_name,
 )
 from fuse_index.errors import InputError
+from fuse_index.table.arguments import check_limit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,7 +185,7 @@ def _query(
         if columns or count:
             raise typer.BadParameter("--columns and --count are of rows, not of aggregates", param_hint="--aggregate")
         answer = source.aggregate(group_by or [], aggregates or [], where, indexes=indexes)
-        answer = answer.slice(0, limit) if limit else answer
+        answer = answer.slice(0, check_limit(limit or None, "rows"))
         if as_json:
             for batch in answer.to_batches():
                 output.print_json_lines(batch)

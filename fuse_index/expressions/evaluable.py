@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fuse_index.errors import OpaqueError
+from fuse_index.errors import InputError, OpaqueError
 from fuse_index.expressions.calls import compared_approximation, is_approximate, may_raise_on_values
 from fuse_index.expressions.evaluate import evaluate, evaluate_constant_term, evaluate_term
 from fuse_index.expressions.kernels import casts_alike
 from fuse_index.expressions.to_sql import predicate_sql, term_sql
 from fuse_index.expressions.traversal import columns_of, leaf_terms, nodes, predicate_leaves
-from fuse_index.predicate import Call, Cast, Column, Context, JsonPath, Like, Literal, Opaque, Predicate, Term
+from fuse_index.predicate import Call, Cast, Column, Context, In, JsonPath, Like, Literal, Opaque, Predicate, Term
+from fuse_storage import check_uncut
 
 if TYPE_CHECKING:
     from fuse_index.expressions.function import Function
@@ -60,6 +61,21 @@ def check_evaluable(predicate: Predicate | None, context: Context, functions: Ma
         }
         for term in computed:
             _check_term(term, context, stubs)
+
+
+def check_literals(predicate: Predicate) -> None:
+    """Raises InputError for a constant that its type cannot hold whole, such as 1.5 of INT: it would be taken for 1."""
+    for leaf in predicate_leaves(predicate):
+        listed = leaf.values if isinstance(leaf, In) else ()  # of which there may be a million
+        literals = [
+            *listed,
+            *(each for each in nodes(leaf.term if isinstance(leaf, In) else leaf) if isinstance(each, Literal)),
+        ]
+        for data_type in {id(each.type): each.type for each in literals}.values():
+            try:
+                check_uncut([each.value for each in literals if each.type is data_type], data_type)
+            except pa.ArrowInvalid as problem:
+                raise InputError(f"the condition has a constant that is none of its type: {problem}") from None
 
 
 def may_raise(predicate: Predicate, context: Context) -> bool:

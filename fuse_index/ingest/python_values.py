@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as is_
 
+from fuse_storage import check_uncut, describe_given
+
 REFUSALS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError)
 """What Arrow raises for values that are none of a type."""
-_GIVEN: Mapping[Callable[[pa.DataType], bool], str] = {
-    is_.is_boolean: "True or False",
-    is_.is_integer: "whole numbers that fit",
-    is_.is_floating: "numbers",
-    is_.is_decimal: "values such as Decimal('1.5'), with as many digits",
-    is_.is_string: "texts",
-    is_.is_binary: "bytes",
-    is_.is_date: "dates, such as datetime.date(2026, 1, 31)",
-    is_.is_timestamp: "times, such as datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)",
-    is_.is_struct: "dicts with the names of fields",
-}
-"""What a column of a type is given in Python."""
 _LOOKED_AT = 100_000
 """Values among which the one that was refused is looked for."""
 
@@ -36,9 +26,15 @@ def array_of_type(values: Any, data_type: pa.DataType | None, make: Callable[...
         raise pa.ArrowTypeError("a text is no list")  # Arrow would make a list of its characters
     if not isinstance(values, pa.Array | pa.ChunkedArray):
         data_type = with_new_fields(values, data_type)
-    if _would_be_cut(values, data_type):
-        return _fit_whole(pa.array(values, from_pandas=make is not pa.array), data_type)
-    return make(values, type=data_type)
+    if hasattr(values, "dtype") and values.dtype != object:
+        return _array_of_dtype(values, data_type, make)
+    if is_.is_date(data_type):  # pandas' NaT is NULL, as it is among times
+        values = [None if isinstance(value, datetime) and value != value else value for value in values]
+    check_uncut(values, data_type)
+    try:
+        return make(values, type=data_type)
+    except (TypeError, ValueError) as problem:  # Python's own, such as of NaN as a day
+        raise pa.ArrowInvalid(str(problem)) from problem
 
 
 def with_new_fields(values: Iterable[Any], data_type: pa.DataType) -> pa.DataType:
@@ -75,16 +71,8 @@ def describe_refused(values: Any, data_type: pa.DataType, make: Callable[..., pa
             array_of_type([value], data_type, make)
         except REFUSALS:
             shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}…"
-            return f"{shown} in row {number}: give {_given(data_type)}"
+            return f"{shown} in row {number}: give {describe_given(data_type)}"
     return ""
-
-
-def _given(data_type: pa.DataType) -> str:
-    if is_.is_list(data_type):
-        return f"lists of {_given(data_type.value_type)}"
-    if is_.is_map(data_type):
-        return f"dicts of {_given(data_type.item_type)}"
-    return next((words for test, words in _GIVEN.items() if test(data_type)), "others")
 
 
 def _holds(test: Callable[[pa.DataType], bool], data_type: pa.DataType) -> bool:
@@ -118,33 +106,15 @@ def _has_text_for_list(values: Iterable[Any], data_type: pa.DataType) -> bool:
     )
 
 
-def _fit_whole(values: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Values in another type, as long as nothing of them is lost. Raises ArrowInvalid."""
-    fitted = values.cast(data_type)
-    if not fitted.cast(values.type).equals(values):  # Arrow's cast of times to days loses the time in silence
-        raise pa.ArrowInvalid(f"some {values.type} have a time of day")
-    return fitted
-
-
-def _would_be_cut(values: Any, data_type: pa.DataType) -> bool:
-    """Whether Arrow would make Python values fit by cutting what is behind a point, or the time of a day."""
-    is_pandas = hasattr(values, "dtype")
-    if is_pandas and values.dtype != object:
-        return False
-    with suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # of several types: that is another question
-        return _cuts(pa.infer_type(list(values) if is_pandas else values, from_pandas=is_pandas), data_type)
-    return False
-
-
-def _cuts(found: pa.DataType, data_type: pa.DataType) -> bool:
-    """Whether values of the one type have parts that are lost in the other."""
-    if is_.is_struct(data_type) and is_.is_struct(found):
-        known = [part for part in found if data_type.get_field_index(part.name) >= 0]
-        return any(_cuts(part.type, data_type.field(part.name).type) for part in known)
-    if is_.is_list(data_type) and is_.is_list(found):
-        return _cuts(found.value_type, data_type.value_type)
-    if is_.is_date(data_type):
-        return bool(is_.is_timestamp(found) or is_.is_floating(found))
-    if is_.is_timestamp(data_type):
-        return bool(is_.is_floating(found))
-    return bool(is_.is_integer(data_type) and (is_.is_floating(found) or is_.is_decimal(found)))
+def _array_of_dtype(values: Any, data_type: pa.DataType, make: Callable[..., pa.Array]) -> pa.Array:
+    """Values of NumPy or pandas, which are of one type. Raises what Arrow raises, also for what it cuts in silence."""
+    made = make(values, type=data_type)
+    if is_.is_date(data_type) or is_.is_boolean(data_type) or is_.is_timestamp(data_type):
+        found = make(values, type=None)
+        if is_.is_timestamp(found.type):
+            loses_zone = found.type.tz is not None and getattr(data_type, "tz", None) is None
+            if loses_zone or (is_.is_date(data_type) and not made.cast(found.type).equals(found)):
+                raise pa.ArrowInvalid(f"some {found.type} would lose a part as {data_type}")
+        elif is_.is_floating(found.type) and not made.cast(found.type).equals(found):
+            raise pa.ArrowInvalid(f"some {found.type} would lose a part as {data_type}")
+    return made

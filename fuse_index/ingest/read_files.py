@@ -7,6 +7,7 @@ has one type throughout, and is NULL in rows of files that lack it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -169,6 +170,9 @@ def _known(found: pa.Field, schema: pa.Schema) -> pa.Field:
 
 
 def _merge_schemas(before: pa.Schema, found: pa.Schema, file: InputFile) -> pa.Schema:
+    name, count = Counter(found.names).most_common(1)[0] if found.names else ("", 0)
+    if count > 1:
+        raise InputFileError(f"{file.name} has more than one column {name!r}: rename one")
     try:
         plain = pa.schema([each.with_nullable(True) for each in found])
         return pa.unify_schemas([before, plain], promote_options="permissive")

@@ -106,7 +106,8 @@ class _Reader:
     def field(self, colon: bool) -> pa.Field:
         if not re.fullmatch(r"`.+`|\w+", self.word, re.DOTALL):
             extra = {"": ": leave out the last comma", "(": ": leave out the parentheses around all"}
-            raise self.error(f"expected the name of a column{extra.get(self.word, '')}")
+            none = "" if self.tokens else ": give one at least, such as id BIGINT"
+            raise self.error(f"expected the name of a column{none or extra.get(self.word, '')}")
         self.refuse_clause(constraint=True)
         name = self.take()
         name = name[1:-1].replace("``", "`") if name[0] == "`" else name

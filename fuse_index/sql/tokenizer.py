@@ -52,6 +52,8 @@ _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", 
 _TYPE_FOLLOWS = re.compile(r"(?:\bAS|[:<,])\s*$", re.IGNORECASE)
 """What stands before a type; after anything else, ``char(65)`` is a call."""
 _REFUSED = {";": "a predicate is one expression: no ';'", "?": "parameters are not supported: write the value"}
+_MAX_DIGITS = 1000
+"""Python reads no longer number."""
 _SUFFIX_TYPES = {"l": pa.int64(), "s": pa.int16(), "y": pa.int8()}
 
 
@@ -156,6 +158,9 @@ class _Tokenizer:
                 self._write("ARRAY", start)  # parsers take it for STRING, which it is not
             case "refused":
                 raise error_at(self.text, _REFUSED.get(text, f"the text after {text} never ends"), start, start + 1)
+            case "number":
+                self._checked(number_literal, text, match)  # here it is known where it stands
+                self._write(text, start)
             case "name":
                 self._write(f"`{text}`", start)  # or parsers make it one with a number before it
             case "sign" if not " " < text <= "~":
@@ -245,7 +250,7 @@ def number_literal(text: str) -> Literal:
     """
     if "e" in text.lower():
         return float_literal(text, pa.float64())
-    if "." not in text:
+    if "." not in text and len(text) < _MAX_DIGITS:
         for data_type in (pa.int32(), pa.int64()):
             if -(1 << data_type.bit_width - 1) <= int(text) < 1 << data_type.bit_width - 1:
                 return Literal(int(text), data_type)

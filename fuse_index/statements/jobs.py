@@ -20,13 +20,22 @@ from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
 from fuse_index.ingest import arrow_input
+from fuse_index.ingest.python_values import REFUSALS, array_of_type
 from fuse_index.ingest.schema_merge import evolved_table, schema_merge
 from fuse_index.operations.dml_job import MAX_REPLANS, DmlJob
 from fuse_index.operations.merge_clauses import MergeClauses, MergeClauseSpec
 from fuse_index.operations.merge_match import KeyValues, MergeSpec, merge_source_schema
 from fuse_index.operations.row_edits import DeleteRows, RowCondition, UpdateRows
 from fuse_index.predicate import Predicate, Term
-from fuse_storage import VARIANT_STORAGE, Advice, Schema, empty_table, repeat_scalar, type_without_variants
+from fuse_storage import (
+    VARIANT_STORAGE,
+    Advice,
+    Schema,
+    describe_given,
+    empty_table,
+    repeat_scalar,
+    type_without_variants,
+)
 
 
 class StatementJobsMixin(TableHandle):
@@ -147,10 +156,12 @@ class StatementJobsMixin(TableHandle):
             return lambda rows: evaluate_term(term, rows, self.context, self.host.functions, strict=True)
         kind = schema.find([name]).type
         try:
-            told = encode_parts([value], kind, name)[0]
-            scalar = pa.scalar(told, type_without_variants(kind, VARIANT_STORAGE))
-        except (pa.ArrowException, ValueError, TypeError, OverflowError) as problem:
-            raise InputError(f"{value!r} is no value of column {name!r}, which is {kind}: {problem}") from problem
+            told = encode_parts([value], kind, name)
+            scalar = array_of_type(told, type_without_variants(kind, VARIANT_STORAGE), pa.array)[0]
+        except (*REFUSALS, ValueError, TypeError) as problem:
+            raise InputError(
+                f"{value!r} is no value of column {name!r}, which is {kind}: give {describe_given(kind)}"
+            ) from problem
         return lambda rows: repeat_scalar(scalar, rows.num_rows)
 
 

@@ -24,10 +24,12 @@ from fuse_index.errors import InputError
 from fuse_index.indexes.registry import Host
 from fuse_index.operations.merge_match import KeyValues, MergeSpec
 from fuse_index.predicate import Context, Predicate
-from fuse_storage import PrimaryKey, is_duration, parse_duration_text
+from fuse_storage import PrimaryKey, check_duration, is_duration, parse_duration_text
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
+_ALL = 1 << 62
+"""More than there are rows or commits in any table, and still a number to Arrow."""
 
 
 def check_arguments(function: _F) -> _F:
@@ -171,17 +173,27 @@ def _literal_type(annotation: str) -> ArgumentType:
     return ArgumentType(lambda value: isinstance(value, str) and value in values, " or ".join(map(repr, values)))
 
 
-def parse_duration(text: str, argument: str) -> timedelta:
-    """Read a duration such as ``12h``, ``7d`` or ``0.5s``. Raises InputError."""
+def check_limit(limit: int | None, of: str) -> int | None:
+    """How many there may be, None for all; what is more than any table has is all. Raises InputError for less than 0.
+
+    ``of``: what is counted, in words.
+    """
+    if limit is not None and limit < 0:
+        raise InputError(f"limit={limit!r}: give a number of {of}")
+    return None if limit is None else min(int(limit), _ALL)
+
+
+def parse_duration(duration: str | timedelta, argument: str) -> timedelta:
+    """Read a duration such as ``12h``, ``7d`` or ``0.5s``, or check that one is not too long. Raises InputError."""
     try:
-        return parse_duration_text(text)
+        return check_duration(duration) if isinstance(duration, timedelta) else parse_duration_text(duration)
     except ValueError as problem:
-        raise InputError(f"{argument}={text!r} {problem}") from problem
+        raise InputError(f"{argument}={str(duration)!r} {problem}") from problem
 
 
-def parse_time_or_duration(text: str, argument: str) -> datetime | timedelta:
+def parse_time_or_duration(text: str | timedelta, argument: str) -> datetime | timedelta:
     """Read a time in ISO form, or a duration. Raises InputError."""
-    if is_duration(text):
+    if isinstance(text, timedelta) or is_duration(text):
         return parse_duration(text, argument)
     try:
         return datetime.fromisoformat(text)

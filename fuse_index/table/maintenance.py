@@ -132,7 +132,7 @@ class Maintenance(IndexMaintenance):
             >>> table.tail.rows
             0
         """
-        age = parse_duration(min_age, "min_age") if isinstance(min_age, str) else min_age
+        age = None if min_age is None else parse_duration(min_age, "min_age")
         head = writable_head(self._table)
         return move_on(self._table, head, tier_table(head, self._table.host, age, progress))
 
@@ -174,8 +174,8 @@ class Maintenance(IndexMaintenance):
             >>> table.maintenance.vacuum("30d", dry_run=False).deleted
             True
         """
-        duration = parse_duration(retention, "retention") if isinstance(retention, str) else retention
-        hot = parse_duration(hot_retention, "hot_retention") if isinstance(hot_retention, str) else hot_retention
+        duration = parse_duration(retention, "retention")
+        hot = None if hot_retention is None else parse_duration(hot_retention, "hot_retention")
         return storage.vacuum_table(self._table.stored.store, duration, keep, dry_run, force, hot)
 
     def run(
@@ -217,7 +217,7 @@ class Maintenance(IndexMaintenance):
             >>> table.inspect.due().num_rows, table.snapshot.block_count
             (0, 1)
         """
-        duration = parse_duration(budget, "budget") if isinstance(budget, str) else budget
+        duration = None if budget is None else parse_duration(budget, "budget")
         limits = RunLimits.of(duration, max_bytes, only, dry_run)
         writable_head(self._table)
         kept = KeptTable(self._table.stored.store.url, lambda: self._table.refresh(), asked=True)

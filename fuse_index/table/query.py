@@ -22,8 +22,9 @@ from fuse_index.query.ranking.explain import explain_ranking
 from fuse_index.query.ranking.rankings import RankedQuery
 from fuse_index.query.ranking.search import SearchRequest, ranked_search
 from fuse_index.sql.parse import parse_aggregate
+from fuse_index.table.arguments import check_limit
 from fuse_index.table.read import ReadMixin, check_index_seconds
-from fuse_storage import Field
+from fuse_storage import Field, scalar_of_type
 
 
 class QueryMixin(ReadMixin):
@@ -128,8 +129,7 @@ class QueryMixin(ReadMixin):
         recall: float,
     ) -> SearchRequest:
         self.snapshot.check_rows()
-        if limit < 0:
-            raise InputError(f"limit={limit!r}: give a number of rows")
+        check_limit(limit, "rows")
         if not 0 < recall <= 1:
             raise InputError(f"recall={recall!r}: give a share of the best rows, above 0 and at most 1")
         searched_names = [columns] if isinstance(columns, str) else columns
@@ -192,7 +192,7 @@ def _query_literal(query: Any, field: Field) -> Literal:
     if isinstance(query, str) or query is None:
         return Literal(query, pa.string())
     try:
-        value = pa.scalar(query.tolist() if hasattr(query, "tolist") else query, field.type)
+        value = scalar_of_type(query.tolist() if hasattr(query, "tolist") else query, field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as problem:
         described = spark_type_name(field.type)
         raise InputError(f"the query is no value of column {field.name!r}, which is {described}: {problem}") from None

@@ -15,6 +15,7 @@ from fuse_index.indexes.engine import Engine
 from fuse_index.predicate import And, Predicate
 from fuse_index.pruning.planner import ScanPlan, plan_scan
 from fuse_index.query.scan import Scan
+from fuse_index.table.arguments import check_limit
 from fuse_storage import BlockFrame
 
 if TYPE_CHECKING:
@@ -70,8 +71,7 @@ class ReadMixin(TableHandle):
             [{'id': 2}]
         """
         self.snapshot.check_rows()
-        if limit is not None and limit < 0:
-            raise InputError(f"limit={limit!r}: give a number of rows, 0 or more, or None for all")
+        limit = check_limit(limit, "rows, 0 or more, or None for all")
         names = tuple(self.schema.names) if columns is None else self._column_names(columns)
         predicate = self._predicate(where)
         planner = partial(_plan_narrower, self.stored, self.engine, predicate) if indexes else None

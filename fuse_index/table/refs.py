@@ -31,8 +31,8 @@ class RefsMixin(TableHandle):
             The tag: its name, snapshot, time and expiry.
 
         Raises:
-            AlreadyExists: The name is taken.
-            InvalidArgument: The name could be taken for a time or a snapshot id.
+            AlreadyExists: The name is taken, by a tag or a branch.
+            InvalidArgument: The name could be taken for a version, a time or a snapshot id.
             InputError: ``expires`` is neither a duration nor a time.
             ReadOnly: The handle is without the tail (``tail=False``), or of a store that is only read.
             StorageError: The store fails.
@@ -44,7 +44,7 @@ class RefsMixin(TableHandle):
             True
         """
         self._check_whole()
-        until = parse_time_or_duration(expires, "expires") if isinstance(expires, str) else expires
+        until = parse_time_or_duration(expires, "expires") if isinstance(expires, str | timedelta) else expires
         tag = self.stored.tag(name, datetime.now(UTC) + until if isinstance(until, timedelta) else until)
         self._move_to_snapshot()
         return tag
@@ -76,7 +76,8 @@ class RefsMixin(TableHandle):
             A handle that reads and writes the branch.
 
         Raises:
-            AlreadyExists: There is such a branch.
+            AlreadyExists: There is such a branch, or a tag of this name.
+            InvalidArgument: The name could be taken for a version, a time or a snapshot id.
             ReadOnly: The handle is without the tail (``tail=False``), or of a store that is only read.
             StorageError: The store fails.
 

@@ -75,6 +75,6 @@ def start_tiering(table: TableHandle, min_age: timedelta | str | None = None) ->
 
     Raises InputError for a text that is no duration, ReadOnly.
     """
-    age = parse_duration(min_age, "min_age") if isinstance(min_age, str) else min_age
+    age = None if min_age is None else parse_duration(min_age, "min_age")
     head = writable_head(table)
     return TierJob(head, index_builders(head.snapshot, table.host), age)

@@ -154,7 +154,7 @@ class DroppedMixin(CatalogHandle):
             >>> fuse.catalog("memory://catalog-purge", create=True).purge_dropped("30d").num_rows
             0
         """
-        age = parse_duration(older_than, "older_than") if isinstance(older_than, str) else older_than
+        age = parse_duration(older_than, "older_than")
         rows = [
             {"name": each.name, "table_id": each.table_id, "kept_because": each.reason}
             for each in storage.purge_dropped(self.warehouse, age, dry_run)

@@ -108,7 +108,7 @@ class UpkeepMixin(TablesMixin):
             >>> catalog.maintain().select(["table", "task", "outcome"]).to_pylist()
             [{'table': 'orders', 'task': 'compact', 'outcome': 'done'}]
         """
-        duration = parse_duration(budget, "budget") if isinstance(budget, str) else budget
+        duration = None if budget is None else parse_duration(budget, "budget")
         limits = RunLimits.of(duration, max_bytes, only, dry_run)
         kept = kept_tables(self, namespace, defaults)
         return done_table(Maintainer(kept, limits).run())

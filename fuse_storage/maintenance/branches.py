@@ -16,9 +16,16 @@ from fuse_storage.errors import AlreadyExists, Conflict, InvalidArgument, NotFou
 from fuse_storage.hot.chain import follow
 from fuse_storage.hot_commit.snapshot_of import snapshot_of
 from fuse_storage.metadata.file_ref import new_id
-from fuse_storage.metadata.refs import MAIN_BRANCH, Branch, RefEntry, list_branch_names, next_timestamp
+from fuse_storage.metadata.refs import (
+    MAIN_BRANCH,
+    Branch,
+    RefEntry,
+    check_new_ref_name,
+    list_branch_names,
+    next_timestamp,
+)
 from fuse_storage.metadata.snapshot import Snapshot, read_snapshot
-from fuse_storage.metadata.tags import did_you_mean
+from fuse_storage.metadata.tags import did_you_mean, find_tag
 from fuse_storage.store.store import Store
 from fuse_storage.table import StoredTable
 
@@ -31,6 +38,11 @@ def create_branch(table: StoredTable, name: str) -> StoredTable:
     """Begin a branch at the table's snapshot, whichever branch that is on. Raises AlreadyExists, InvalidArgument."""
     table = snapshot_of(table)
     table.snapshot.check_writable()
+    check_new_ref_name(name, "branch")
+    if (tag := find_tag(table.store, name)) is not None and not tag.expired():
+        raise AlreadyExists(
+            TableUrl(table.store.url) + f" already has a tag {name!r}, which would hide the branch: choose another name"
+        )
     chain = Branch(table.store, name)
     before = chain.newest_entry()
     if before is not None and before.kind != "tombstone":

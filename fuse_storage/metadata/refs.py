@@ -17,9 +17,10 @@ from fuse_storage.metadata.encoding import (
     decode_checksummed_json,
     encode_checksummed_json,
     format_timestamp,
+    is_iso_time,
     utc_now,
 )
-from fuse_storage.metadata.file_ref import FileRef
+from fuse_storage.metadata.file_ref import FileRef, is_snapshot_id
 from fuse_storage.store.chain import Chain
 from fuse_storage.store.store import Store
 from fuse_storage.validation.json_members import (
@@ -177,4 +178,13 @@ def check_ref_name(name: str, what: str) -> None:
         raise InvalidArgument(
             f"{name!r} is no name for a {what}: use up to 100 letters, digits and . _ - and "
             f"begin with a letter or digit"
+        )
+
+
+def check_new_ref_name(name: str, what: str) -> None:
+    """Raises InvalidArgument for what cannot name a new branch or tag. Old ones may look like a version."""
+    check_ref_name(name, what)
+    if name.isdecimal() or is_snapshot_id(name) or is_iso_time(name):
+        raise InvalidArgument(
+            f"{name!r} is no name for a {what}: it could be taken for a version, a time or a snapshot id"
         )

@@ -28,11 +28,10 @@ from fuse_storage.metadata.encoding import (
     decode_checksummed_json,
     encode_checksummed_json,
     format_timestamp,
-    is_iso_time,
     utc_now,
 )
-from fuse_storage.metadata.file_ref import FileRef, is_snapshot_id, read_verified
-from fuse_storage.metadata.refs import REF_NAME_PATTERN, check_ref_name
+from fuse_storage.metadata.file_ref import FileRef, read_verified
+from fuse_storage.metadata.refs import REF_NAME_PATTERN, Branch, check_new_ref_name
 from fuse_storage.metadata.snapshot import Snapshot
 from fuse_storage.store.abilities import list_keys_after, read_at_most
 from fuse_storage.store.ranges import ObjectMeta
@@ -117,15 +116,23 @@ def may_hold_ref(key: str) -> bool:
     return _REF_PLACE.fullmatch(key) is not None
 
 
+def check_free_of_branch(store: Store, name: str) -> None:
+    """Raise AlreadyExists if a branch has the name that a tag is to have, which would hide its head."""
+    check_new_ref_name(name, "tag")
+    newest = Branch(store, name).newest_entry()
+    if newest is not None and newest.kind != "tombstone":
+        raise AlreadyExists(
+            TableUrl(store.url) + f" already has a branch {name!r}, which a tag of that name would hide: choose another"
+        )
+
+
 def create_tag(store: Store, tag: Tag) -> str:
     """Write a tag, also in place of an expired one of its name, and return its key.
 
     Raises AlreadyExists if the name is taken by a tag that has not expired, InvalidArgument if it is no name for a tag,
     Conflict if somebody else makes and drops one of this name meanwhile.
     """
-    check_ref_name(tag.name, "tag")
-    if is_snapshot_id(tag.name) or is_iso_time(tag.name):
-        raise InvalidArgument(f"{tag.name!r} is no name for a tag: it could be taken for a time or a snapshot id")
+    check_new_ref_name(tag.name, "tag")
     if tag.expired(tag.timestamp):
         raise InvalidArgument(
             f"tag {tag.name!r} would expire at {format_timestamp(tag.expires or tag.timestamp)}, which "

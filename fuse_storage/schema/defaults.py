@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from fuse_storage.errors import SchemaError
 from fuse_storage.schema import types
+from fuse_storage.schema.given_values import describe_given, scalar_of_type
 from fuse_storage.schema.schema import Field
 
 
@@ -21,11 +22,11 @@ def encode_column_default(value: Any, field: Field, new_type: pa.DataType | None
             f"column {field.name!r} is {types.storage_type_name(data_type)} and cannot have a default: leave it NULL"
         )
     try:
-        return types.encode_default(pa.scalar(value, data_type).as_py())
+        return types.encode_default(scalar_of_type(value, data_type).as_py())
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as problem:
         raise SchemaError(
             f"{value!r} cannot be the default of column {field.name!r}, "
-            f"which is {types.storage_type_name(data_type)}: {problem}"
+            f"which is {types.storage_type_name(data_type)}: give {describe_given(data_type)}"
         ) from problem
 
 

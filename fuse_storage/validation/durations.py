@@ -7,7 +7,7 @@ from datetime import timedelta
 
 _PATTERN = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
 _SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_MAX_SECONDS = 1000 * 365 * _SECONDS_PER_UNIT["d"]
+_MAX_DURATION = timedelta(days=1000 * 365)
 """So that no end of a duration leaves the calendar."""
 
 
@@ -24,6 +24,12 @@ def parse_duration_text(text: str) -> timedelta:
     """
     if (match := _PATTERN.fullmatch(text)) is None:
         raise ValueError("is no duration: say 12h, 7d, 0.5s")
-    if (seconds := float(match[1]) * _SECONDS_PER_UNIT[match[2]]) > _MAX_SECONDS:
+    seconds = float(match[1]) * _SECONDS_PER_UNIT[match[2]]
+    return check_duration(timedelta(seconds=min(seconds, 2 * _MAX_DURATION.total_seconds())))
+
+
+def check_duration(duration: timedelta) -> timedelta:
+    """Give a duration back. Raises ValueError for one that leads out of the calendar."""
+    if abs(duration) > _MAX_DURATION:
         raise ValueError("is longer than a thousand years")
-    return timedelta(seconds=seconds)
+    return duration

@@ -174,3 +174,13 @@ def test_a_partitioned_table_is_made_and_its_partitions_are_shown(run, tmp_path)
     assert "2026-01-02" in run("show", table, "partitions").out
     run("delete", table, "--where", "day < '2026-01-02'")
     assert [each["rows"] for each in run("show", table, "partitions", "--json").json] == [1]
+
+
+def test_a_limit_beyond_all_numbers_is_none(run, people):
+    for command in (
+        ("query", people),
+        ("query", people, "--group-by", "city", "--aggregate", "count(*)"),
+        ("log", people),
+        ("changes", people, 1),
+    ):
+        assert run(*command, "--limit", 10**30).out == run(*command, "--limit", 0).out != ""

@@ -12,7 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from fuse_index.sources.source import ChosenColumns, columns_of_log
-from fuse_storage import VARIANT, SourceColumn, Unsupported, encode_default
+from fuse_storage import VARIANT, SourceColumn, Unsupported, encode_default, scalar_of_type
 
 _FIELD_ID = b"PARQUET:field_id"
 _KNOWN_TYPES = (
@@ -90,7 +90,7 @@ def _type_name(kind: Any) -> str:
 def _constant(value: Any, kind: pa.DataType, where: str) -> Any:
     """A value as JSON has defaults; days and times may be numbers, as Avro has them. Raises Unsupported."""
     try:
-        found = pa.scalar(value.bytes if isinstance(value, UUID) else value, kind)
+        found = scalar_of_type(value.bytes if isinstance(value, UUID) else value, kind)
         is_nano = pa.types.is_timestamp(kind) and kind.unit == "ns"
         return encode_default((found.cast(pa.timestamp("us", kind.tz)) if is_nano else found).as_py())
     except (pa.ArrowException, TypeError, ValueError) as problem:

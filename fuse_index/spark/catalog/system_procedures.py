@@ -15,7 +15,7 @@ from fuse_index.spark.catalog.table_names import is_place
 from fuse_index.spark.catalog.upkeep.procedures import DRY_RUN, TABLE, UPKEEP_PROCEDURES, optional, snapshot_row
 from fuse_index.spark.explanations import explain_query
 from fuse_index.spark.lakes.procedures import SOURCE_PROCEDURES
-from fuse_index.table.arguments import parse_time_or_duration
+from fuse_index.table.arguments import check_limit, parse_time_or_duration
 from fuse_index.table.open import attach
 from fuse_index.table.table import Table
 from fuse_storage import PartitionSpec
@@ -248,7 +248,7 @@ SYSTEM_PROCEDURES: Mapping[str, Procedure] = {
     "history": Procedure(
         "The commits of a table, newest first",
         [TABLE, optional("limit", "at most so many; all if it is left out", None, int)],
-        lambda call: call.table().history().slice(0, call["limit"]),
+        lambda call: call.table().history().slice(0, check_limit(call["limit"], "commits, 0 or more, or NULL for all")),
     ),
     "detail": Procedure("What a table is, in one row", [TABLE], _detail),
     "name_history": Procedure("What was done to a name", [TABLE], _name_history),

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import fuse_storage as storage
-from fuse_index.errors import InputError
+from fuse_index.table.arguments import check_limit
 from fuse_storage import Snapshot
 
 SNAPSHOTS_SCHEMA = pa.schema(
@@ -74,8 +74,7 @@ def snapshots_table(table: storage.StoredTable, limit: int | None) -> pa.Table:
 
     Raises InputError for a limit below 0.
     """
-    if limit is not None and limit < 0:
-        raise InputError(f"limit={limit!r}: give a number of commits, 0 or more, or None for all")
+    limit = check_limit(limit, "commits, 0 or more, or None for all")
     rows = [_snapshot_row(entry, snapshot) for entry, snapshot in table.snapshots(limit)]
     return pa.Table.from_pylist(rows, SNAPSHOTS_SCHEMA)
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from fuse_index.errors import InputError
 from fuse_index.signals.plans import LOG_PROPERTY, forget_plans, plan_row, recent_plans
+from fuse_index.table.arguments import check_limit
 from fuse_index.table.inspection.card import TablePart
 from fuse_index.table.upkeep.account import maintenance_table
 from fuse_index.upkeep.due import due_table, due_tasks, upkeep_context
@@ -105,6 +105,4 @@ class InspectUpkeep(TablePart):
             >>> table.inspect.maintenance().select(["task", "why"]).to_pylist()
             [{'task': 'compact', 'why': '6 of 6 blocks are small'}]
         """
-        if limit is not None and limit < 0:
-            raise InputError(f"limit={limit!r}: give a number of commits, 0 or more, or None for all")
-        return maintenance_table(self._table.stored, limit)
+        return maintenance_table(self._table.stored, check_limit(limit, "commits, 0 or more, or None for all"))

@@ -1,8 +1,12 @@
 """What only Spark can evaluate is refused when it is read."""
 
+import re
+from uuid import uuid4
+
 import pyarrow as pa
 import pytest
 
+import fuse_index as fuse
 from fuse_index.errors import OpaqueError
 from fuse_index.expressions import evaluable
 from fuse_index.expressions.evaluable import check_evaluable, may_raise
@@ -71,6 +75,22 @@ def test_conditions_made_in_python_are_checked_too(leaf):
 
     with pytest.raises(OpaqueError, match="only Spark"):
         check_evaluable(Or((condition, Like(Column(("s",), pa.string()), Literal("a", pa.string())))), Context(), {})
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Compare("=", Column(("id",), pa.int64()), Literal(1.5, pa.int64())),
+        In(Column(("id",), pa.int64()), (Literal(2, pa.int64()), Literal(1.5, pa.int64()))),
+        In(Call("abs", (Literal(1.5, pa.int64()),), pa.int64()), (Literal(2, pa.int64()),)),
+    ],
+)
+def test_a_constant_that_its_type_cannot_hold_is_refused(condition):
+    table = fuse.create_table(f"memory://{uuid4()}", "id BIGINT")
+    table.append([{"id": 1}])
+    with pytest.raises(fuse.InputError, match=re.escape("none of its type: 1.5 would lose a part as int64")):
+        table.scan(condition)
+    assert table.count(Compare("=", Column(("id",), pa.int64()), Literal(1.5, pa.float64()))) == 0
 
 
 @pytest.mark.parametrize(

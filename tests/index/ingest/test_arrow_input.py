@@ -1,11 +1,15 @@
 """Rows in whatever form they are given are the same rows, and are read as they are used."""
 
+import math
 import re
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -151,6 +155,82 @@ def test_a_dict_with_a_field_that_the_struct_lacks_is_refused(ddl: str, value: A
     with pytest.raises((fuse.SchemaError, fuse.InputError), match=re.escape(said)):
         table.append([{"id": 0, "c": None}, {"id": 1, "c": value}])
     assert table.count() == 0
+
+
+_NOON = datetime(2026, 1, 31, 12)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "values"),
+    [
+        ("INT", [1.5]),
+        ("INT", [-1.9, Decimal("2.5")]),
+        ("INT", [1, np.float32(1.5)]),
+        ("DATE", [_NOON]),
+        ("DATE", [_NOON.date(), _NOON]),
+        ("DATE", [datetime(2026, 1, 31, tzinfo=UTC)]),
+        ("DATE", [math.nan]),
+        ("TIMESTAMP", [5.5]),
+        ("TIMESTAMP", [pd.Timestamp("2026-01-31 12:00:00.000000001")]),
+        ("TIMESTAMP_NTZ", [_NOON.replace(tzinfo=UTC)]),
+        ("STRUCT<a: INT>", [{"a": 1.5}]),
+        ("STRUCT<a: INT>", [[("a", 1.5)]]),
+        ("MAP<STRING, INT>", [{"k": 1.5}]),
+        ("MAP<STRING, INT>", [[("k", 1.5)]]),
+        ("MAP<INT, STRING>", [[(1.5, "k")]]),
+        ("ARRAY<DATE>", [[_NOON]]),
+        ("ARRAY<STRUCT<m: MAP<STRING, INT>>>", [[{"m": {"k": 1.5}}]]),
+    ],
+)
+def test_nothing_of_a_value_is_cut_off_to_make_it_fit(ddl: str, values: list[Any]) -> None:
+    table = fuse.create_table(f"memory://{uuid4()}", f"id BIGINT, c {ddl}")
+    table.append([{"id": 1}])
+
+    for take in (
+        lambda: table.append([{"id": 2, "c": value} for value in values]),
+        lambda: table.append({"c": values}),
+        lambda: table.merge([{"id": 1, "c": value} for value in values], on=["id"]),
+        lambda: table.update("id = 1", {"c": values[-1]}),
+    ):
+        with pytest.raises(fuse.InputError, match=r"column 'c'.*: give "):
+            take()
+    assert table.to_arrow().to_pylist() == [{"id": 1, "c": None}]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "values"),
+    [
+        ("DATE", pd.Series([_NOON])),
+        ("DATE", np.array(["2026-01-31T12"], "datetime64[s]")),
+        ("TIMESTAMP_NTZ", pd.Series([_NOON.replace(tzinfo=UTC)])),
+        ("BOOLEAN", pd.Series([1.5])),
+        ("INT", np.array([1.5])),
+    ],
+)
+def test_nothing_of_a_column_of_pandas_is_cut_off(ddl: str, values: Any) -> None:
+    table = fuse.create_table(f"memory://{uuid4()}", f"c {ddl}")
+
+    with pytest.raises(fuse.InputError, match="column 'c' holds values that are no"):
+        table.append({"c": values})
+
+
+@pytest.mark.parametrize(
+    ("ddl", "values", "stored"),
+    [
+        ("INT", [2.0, Decimal("3.0"), None], [2, 3, None]),
+        ("DATE", [datetime(2026, 1, 31), pd.NaT], [date(2026, 1, 31), None]),
+        ("MAP<STRING, INT>", [{"k": 2.0}], [[("k", 2)]]),
+        ("BOOLEAN", pd.Series([1.0, 0.0]), [True, False]),
+        ("DATE", pd.Series([datetime(2026, 1, 31)]), [date(2026, 1, 31)]),
+        ("INT", pd.Series([2.0, math.nan], dtype=object), [2, None]),
+        ("TIMESTAMP", [_NOON.replace(tzinfo=timezone(timedelta(hours=5)))], [datetime(2026, 1, 31, 7, tzinfo=UTC)]),
+    ],
+)
+def test_what_fits_whole_is_taken(ddl: str, values: Any, stored: list[Any]) -> None:
+    table = fuse.create_table(f"memory://{uuid4()}", f"c {ddl}")
+    table.append({"c": values})
+
+    assert table.to_arrow().column("c").to_pylist() == stored
 
 
 def test_fields_of_dicts_are_added_where_the_schema_is_merged() -> None:

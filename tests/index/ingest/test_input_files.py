@@ -163,6 +163,12 @@ def test_files_that_know_fewer_columns_have_null_in_them(tmp_path):
         read_files(tmp_path)
 
 
+def test_a_file_with_a_column_twice_is_refused_by_its_name(tmp_path):
+    write(tmp_path / "twice.csv", "id,n,id\n1,2,3\n")
+    with pytest.raises(InputFileError, match=r"twice\.csv has more than one column 'id': rename one"):
+        read_files(tmp_path)
+
+
 def test_folders_of_hive_are_columns(tmp_path):
     write(tmp_path / "t/year=2025/city=Bonn%2FB/a.csv", "id\n1\n")
     write(tmp_path / "t/year=2026/city=__HIVE_DEFAULT_PARTITION__/b.csv", "id\n2\n")

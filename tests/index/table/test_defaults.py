@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -71,6 +74,25 @@ def test_both_defaults_are_values_of_the_columns_type(type_: str) -> None:
     assert str(again.to_arrow().column("c").to_pylist()) == str([first, first, second])
     with pytest.raises(fuse.SchemaError, match="cannot be the default of column 'c'"):
         table.set_default("c", ["x"])
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "said"),
+    [
+        ("int", 1.5, "1.5 cannot be the default of column 'c', which is int: give whole numbers"),
+        ("int", Decimal("-1.9"), "Decimal('-1.9') cannot be the default of column 'c', which is int: give whole"),
+        ("date", datetime(2026, 1, 31, 12), "column 'c', which is date: give dates, such as datetime.date("),
+        ("date", "2024-13-01", "'2024-13-01' cannot be the default of column 'c', which is date: give dates"),
+        ("timestamp_ntz", datetime(2026, 1, 31, tzinfo=UTC), "which is timestamp_ntz: give times without a zone"),
+    ],
+)
+def test_a_default_of_which_a_part_would_be_lost_is_refused(type_: str, value: Any, said: str) -> None:
+    table = made()
+    with pytest.raises(fuse.SchemaError, match=re.escape(said)):
+        table.add_column("c", type_, default=value)
+    table.add_column("c", type_)
+    with pytest.raises(fuse.SchemaError, match=re.escape(said)):
+        table.set_default("c", value)
 
 
 WRITES: dict[str, Callable[[fuse.Table], Any]] = {

@@ -412,6 +412,13 @@ def test_a_mistake_in_a_scan_is_said_at_once(filled, arguments, error, said):
         filled.scan(**arguments)
 
 
+def test_a_limit_beyond_all_numbers_is_none(filled):
+    for limit in (2**63 - 1, 2**63, 10**30):
+        assert filled.scan(limit=limit).to_arrow().num_rows == filled.head(limit).num_rows == filled.count()
+        assert filled.inspect.snapshots(limit).equals(filled.inspect.snapshots())
+        assert filled.inspect.maintenance(limit).equals(filled.inspect.maintenance())
+
+
 def test_an_explanation_has_the_promised_parts(filled):
     found = filled.explain("id = 3").to_dict()
 

@@ -1,5 +1,6 @@
 """Names for snapshots, branches and ways back, through the front door."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -156,14 +157,46 @@ def test_a_version_is_named_by_its_number_wherever_a_state_is(table):
         [1, 2, 3]
     ] * 3
     assert table.diff(2).added.rows == 1
-    table.tag("2")
-    assert ids(fuse.open_table(store, at="2")) == ids(table)  # a tag goes before a version
+    with pytest.raises(fuse.InvalidArgument, match="'2' is no name for a tag: it could be taken for a version"):
+        table.tag("2")
+    with pytest.raises(fuse.InvalidArgument, match="'2' is no name for a branch: it could be taken for a version"):
+        table.branch("2")
+    store.create("_refs/tag/2.json", replace(table.tag("two"), name="2").encode())  # as older versions made
+    assert ids(fuse.open_table(store, at="2")) == ids(table)
+    table.untag("2")
+    assert ids(fuse.open_table(store, at="2")) == [1, 2, 3]
     table.restore(2)
     assert ids(table) == [1, 2, 3]
     with pytest.raises(fuse.NotFound, match="has no version 99: its newest is 4"):
         fuse.open_table(store, at=99)
     with pytest.raises(fuse.InputError, match=r"at=2\.5: give a text or "):
         fuse.open_table(store, at=2.5)
+
+
+def test_a_number_or_a_time_beyond_all_is_refused(table):
+    with pytest.raises(fuse.NotFound, match="has no version 1111"):
+        fuse.open_table(table.stored.store, at="1" * 5000)
+    for take, argument in [
+        (lambda ever: table.tag("ever", expires=ever), "expires"),
+        (lambda ever: table.maintenance.vacuum(ever), "retention"),
+    ]:
+        for ever in (timedelta(days=10**8), "9" * 400 + "d"):
+            with pytest.raises(fuse.InputError, match=f"{argument}='.*' is longer than a thousand years"):
+                take(ever)
+
+
+def test_a_tag_and_a_branch_have_different_names(table):
+    table.branch("side")
+    table.tag("done")
+    for name in ("main", "side"):
+        with pytest.raises(fuse.AlreadyExists, match=f"already has a branch '{name}', which a tag"):
+            table.tag(name)
+    with pytest.raises(fuse.AlreadyExists, match="already has a tag 'done', which would hide the branch"):
+        table.branch("done")
+    table.drop_branch("side")
+    table.untag("done")
+    table.tag("side")
+    table.branch("done")
 
 
 def test_a_table_of_a_warehouse_is_opened_at_a_version_too():

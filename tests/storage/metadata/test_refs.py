@@ -229,7 +229,7 @@ def test_a_tag_is_made_once(store: Store) -> None:
         create_tag(store, replace(tag, snapshot_id="1" * 32))
 
 
-@pytest.mark.parametrize("name", ["2026-01-01", "20260101", "0" * 32])
+@pytest.mark.parametrize("name", ["2026-01-01", "20260101", "0" * 32, "2", "007"])
 def test_a_tag_that_looks_like_something_else_is_refused(store: Store, name: str) -> None:
     with pytest.raises(ValueError, match="could be taken for"):
         create_tag(store, Tag(name, BEGAN, "0" * 32, FileRef("_ss/0.json", 1, "0")))
