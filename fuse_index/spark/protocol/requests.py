@@ -54,7 +54,7 @@ class LoadTableRequest(NamedRequest, frozen=True, kw_only=True):
     ``changes``: the columns that the rows of a statement have beside, which its commit adds.
     """
 
-    at: str
+    at: str | int | None
     purpose: Literal["read", "write"]
     changes: tuple[TableChange, ...] | None = None
 
@@ -62,7 +62,7 @@ class LoadTableRequest(NamedRequest, frozen=True, kw_only=True):
 class ReadMetadataRequest(NamedRequest, frozen=True, kw_only=True):
     """Which are the rows of a view of metadata, with these options?"""
 
-    at: str
+    at: str | int | None
     options: Mapping[str, str]
 
 

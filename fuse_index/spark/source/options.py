@@ -82,9 +82,7 @@ def parse_location(options: Mapping[str, str], known: tuple[str, ...]) -> TableL
         (key.removeprefix(STORE_PREFIX), value) for key, value in options.items() if key.startswith(STORE_PREFIX)
     )
     tail, version = parse_choice(options, "tail"), parse_count(options, "version")
-    return TableLocation(
-        url, options.get("branch") or "main", options.get("at") or None, store, version, tail is not False
-    )
+    return TableLocation(url, options.get("branch", "main"), options.get("at"), store, version, tail is not False)
 
 
 def parse_column_list(text: str | None, schema: Schema, case_sensitive: bool) -> tuple[str, ...]:

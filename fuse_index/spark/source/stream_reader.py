@@ -52,9 +52,9 @@ class StreamReader(ExplainedInWorkers, DataSourceStreamReader, SupportsTriggerAv
     def _resolve_start(self) -> StreamOffset:
         """The offset at which the first run of a query begins, found once: Spark before 4.2 asks for it late."""
         if self.start_offset is None:
-            table = self.query.schema_table
+            table, since = self.query.schema_table, self.since
             self.start_offset = self.follower.initial_offset(
-                StoredTable.open(table.store, branch=table.branch, at=self.since) if self.since else None
+                None if since is None else StoredTable.open(table.store, branch=table.branch, at=since)
             )
         return self.start_offset
 

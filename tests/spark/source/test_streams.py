@@ -219,6 +219,7 @@ def reader(table: fuse.Table, **options: str) -> StreamReader:
         ({"key": "id"}, "set read_changes too"),
         ({"at": "monday"}, "no option 'at' here|no tag 'monday'"),
         ({"since": "monday"}, "no tag 'monday'"),
+        ({"since": ""}, "no tag ''"),
     ],
 )
 def test_options_that_cannot_be_are_refused(table, options, says):
