@@ -233,6 +233,8 @@ def test_a_query_that_cannot_begin_says_why(session, table, tmp_path):
     for followed, options, says in (
         (keyed, {}, "has a primary key, so rows that come take the place of others: set read_changes"),
         (table, {"max_rows_per_trigger": "some"}, "max_rows_per_trigger='some': say a whole number above 0"),
+        (table, {"since": "monday"}, "has no tag 'monday'"),
+        (table, {"since": "2001-01-01T00:00:00Z"}, "began at .* after 2001-01-01"),
     ):
         with pytest.raises(StreamingQueryException, match=says) as failure:
             done(started(stream(session, followed, **options), tmp_path))
