@@ -68,7 +68,7 @@ class FuseSource(DataSource):
 
         Raises OptionError, StorageError, WhereError.
         """
-        table, names = self._table((*options.BATCH_READ_OPTIONS, *options.STREAM_READ_OPTIONS))
+        table, names = self._table(options.READ_OPTIONS)
         self._where(table)
         self._tells_preimages()
         self.pinned_snapshot, self.planned_table = table.snapshot.id, table

@@ -217,7 +217,12 @@ def reader(table: fuse.Table, **options: str) -> StreamReader:
         ({"skip_changes": "yes"}, "say true or false"),
         ({"skip_changes": "true", "read_changes": "true"}, "contradict"),
         ({"key": "id"}, "set read_changes too"),
-        ({"at": "monday"}, "no option 'at' here|no tag 'monday'"),
+        ({"at": "1"}, "no option 'at' here: did you mean 'since'"),
+        ({"version": "1"}, "no option 'version' here: did you mean 'since'"),
+        (
+            {"xyzzy": "1"},
+            "known are path, branch, where, .*key, of batches at, version, tail, of streams skip_changes, ",
+        ),
         ({"since": "monday"}, "no tag 'monday'"),
         ({"since": ""}, "no tag ''"),
     ],
