@@ -16,6 +16,8 @@ import pyarrow.types as is_
 from pyspark.sql.types import StructField, StructType
 
 from fuse_index.errors import InputError
+from fuse_index.expressions.errors import UnsupportedExpression
+from fuse_index.expressions.types import is_compound
 from fuse_index.spark.protocol.changes import ColumnDefinition, Transform, TypedColumn, UpdateColumnDefaultValue
 from fuse_index.spark.protocol.requests import DefineTableRequest
 from fuse_index.spark.schemas import to_arrow_schema
@@ -177,12 +179,18 @@ def parse_default(column: ColumnDefinition) -> Any:
 
 def parse_default_of(change: ColumnDefinition | UpdateColumnDefaultValue, data_type: pa.DataType) -> Any:
     """The value of a DEFAULT of a column of this type. Raises InputError."""
-    if change.default is msgspec.UNSET:
-        raise InputError(
-            f"column {change.path[-1]!r} cannot have this DEFAULT: one constant of a plain type, and not of binary, "
-            f"can be"
-        )
-    return None if change.default is None else decode_catalyst_value(change.default, data_type)
+    if change.default is None:
+        return None
+    if change.default is not msgspec.UNSET and not is_compound(data_type):
+        try:
+            return decode_catalyst_value(change.default, data_type)
+        except UnsupportedExpression:
+            raise InputError(
+                f"column {change.path[-1]!r} cannot have this DEFAULT: days and times of the years 1 to 9999 can be"
+            ) from None
+    raise InputError(
+        f"column {change.path[-1]!r} cannot have this DEFAULT: one constant of a plain type, and not of binary, can be"
+    )
 
 
 def parse_properties(texts: Mapping[str, str]) -> dict[str, Any]:
