@@ -75,6 +75,11 @@ class ProcedureCall:
         parts = tuple(part.strip("`") for part in text.split("."))
         return parts[1:] if len(parts) > 1 and parts[0].lower() == self.names.catalog.lower() else parts
 
+    def new_identifier(self, name: str = "table") -> Identifier:
+        """The parts of a name that is to be: a bare one is in the current namespace."""
+        text, parts = self[name], self.identifier(name)
+        return parts if is_place(text) or "." in text else (*self.namespace, *parts)
+
     def former_identifier(self, names: Collection[str]) -> Identifier:
         """The name of a table that need not be there: in the current namespace if ``names`` have it so."""
         parts = self.identifier()
