@@ -28,6 +28,7 @@ from fuse_storage import Identifier, NotFound, join_identifier
 SYSTEM = "system"
 """The namespace of all procedures."""
 
+_NULL = "NULL"
 _TYPES: Mapping[type, str] = {
     str: "STRING",
     int: "BIGINT",
@@ -39,7 +40,7 @@ _TYPES: Mapping[type, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a procedure is told. ``default``: SQL; None for what must be given."""
+    """What a procedure is told. ``default``: SQL, ``NULL`` for what may be left out; None for what must be given."""
 
     name: str
     comment: str
@@ -162,6 +163,9 @@ class ProcedureRequests:
 
     def call(self, request: CallProcedureRequest) -> bytes:
         procedure = self.procedures[request.procedure.lower()]
+        for each in procedure.parameters:
+            if each.default != _NULL and request.arguments.get(each.name) is None:
+                raise InputError(f"{request.procedure}: {each.name} ({each.comment}) cannot be NULL")
         given = {each.name: each.parse(request.arguments.get(each.name)) for each in procedure.parameters}
         call = ProcedureCall(self.spark, self.names, request.namespace, given)
         try:
