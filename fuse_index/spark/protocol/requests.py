@@ -212,7 +212,8 @@ class ChangeRowsRequest(CatalogRequest, frozen=True, kw_only=True):
 
     ``filters``: the conjuncts of its condition; None for all rows, and where only Spark can say which. ``session``: the
     key of the session whose planner was given the table. ``name``: of the table, to be shown. ``options``: the names of
-    those that the statement has. ``off``: indexes that are not asked, as for a ``ScanQuestion``.
+    those that the statement has. ``off``: indexes that are not asked, as for a ``ScanQuestion``. ``condition``: of an
+    overwrite, in SQL's words.
     """
 
     url: str
@@ -226,6 +227,7 @@ class ChangeRowsRequest(CatalogRequest, frozen=True, kw_only=True):
     name: str
     options: tuple[str, ...]
     off: str = ""
+    condition: str = ""
 
 
 class TypedStatementRequest(CatalogRequest, frozen=True, kw_only=True):
