@@ -135,7 +135,8 @@ class TableHandle:
 
     def _stored_at(self, at: str | int | datetime | None, branch: str | None = None) -> storage.StoredTable:
         """Open the table at a snapshot id, tag or time, by default at the head of its branch. Raises NotFound."""
-        stored = storage.StoredTable.open(self.stored.store, branch=branch or self.stored.branch, at=at)
+        chosen = self.stored.branch if branch is None else branch
+        stored = storage.StoredTable.open(self.stored.store, branch=chosen, at=at)
         return stored if self.with_tail else stored.without_tail()
 
     def _predicate(self, where: str | Predicate | None) -> Predicate | None:

@@ -17,9 +17,11 @@ from fuse_index.export.keep_up import check_exports
 from fuse_index.ingest.schema_merge import indexes_on_columns
 from fuse_index.spark.catalog.definitions import (
     CLUSTER_PROPERTY_NAME,
+    COLLATION_PROPERTY_NAME,
     KEY_PROPERTY_NAME,
     NOT_NULL_PROPERTY_NAME,
     PRIMARY_KEY_PROPERTY_NAME,
+    check_collation,
     join_path,
     parse_column_type,
     parse_default,
@@ -189,6 +191,9 @@ def _set_property(to: Alteration, change: SetProperty) -> None:
     name, value = change.name, change.value
     if name in NAME_PROPERTIES:
         to.updates[name] = value
+    elif name == COLLATION_PROPERTY_NAME:
+        check_collation({name: value})
+        to.steps.append(partial(storage.update_properties, updates={}, removals=(name,)))
     elif name in _REFUSED_PROPERTIES:
         raise InputError(_REFUSED_PROPERTIES[name])
     elif name in _KEY_STEPS:

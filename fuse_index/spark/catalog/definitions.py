@@ -16,6 +16,8 @@ import pyarrow.types as is_
 from pyspark.sql.types import StructField, StructType
 
 from fuse_index.errors import InputError
+from fuse_index.expressions.errors import UnsupportedExpression
+from fuse_index.expressions.types import is_compound
 from fuse_index.spark.protocol.changes import ColumnDefinition, Transform, TypedColumn, UpdateColumnDefaultValue
 from fuse_index.spark.protocol.requests import DefineTableRequest
 from fuse_index.spark.schemas import to_arrow_schema
@@ -29,8 +31,13 @@ _PROVIDERS = ("fuse", "parquet")
 """
 _CLUSTER_TRANSFORMS, _PARTITION_TRANSFORM = ("cluster_by", "temp_cluster_by"), "identity"
 """The second is what Delta's parser makes of CLUSTER BY, where a session has it, in statements of all catalogues."""
-_RESERVED = ("provider", "location", "owner", "comment", "external", "is_managed_location", "table_type", "collation")
+COLLATION_PROPERTY_NAME = "collation"
+_RESERVED = (
+    *("provider", "location", "owner", "comment", "external", "is_managed_location", "table_type"),
+    COLLATION_PROPERTY_NAME,
+)
 """Properties by which Spark tells what its grammar has clauses for."""
+_PLAIN_COLLATION = "UTF8_BINARY"
 
 KEY_PROPERTY_NAME = "key"
 PRIMARY_KEY_PROPERTY_NAME = "primary_key"
@@ -68,6 +75,7 @@ def parse_definition(request: DefineTableRequest) -> TableDefinition:
     provider = given.get("provider", "fuse")
     if provider.lower() not in _PROVIDERS:
         raise InputError(f"a table of this catalogue is of format fuse, and not {provider!r}: leave USING out")
+    check_collation(given)
     about = {name: given[name] for name in ("comment", "owner") if name in given}
     defaults = {column.path[0]: parse_default(column) for column in columns if column.has_default}
     keys = (KEY_PROPERTY_NAME, PRIMARY_KEY_PROPERTY_NAME)
@@ -90,6 +98,16 @@ def parse_definition(request: DefineTableRequest) -> TableDefinition:
         about,
         _parse_location(given.get("location")),
     )
+
+
+def check_collation(properties: Mapping[str, str]) -> None:
+    """Raise InputError for a DEFAULT COLLATION by which texts would not be compared as they are."""
+    collation = properties.get(COLLATION_PROPERTY_NAME, _PLAIN_COLLATION)
+    if collation.upper() != _PLAIN_COLLATION:
+        raise InputError(
+            f"DEFAULT COLLATION {collation} cannot be: tables keep no collations, so leave it out, or say "
+            f"{_PLAIN_COLLATION}"
+        )
 
 
 def split_column_names(text: str) -> tuple[str, ...]:
@@ -177,12 +195,18 @@ def parse_default(column: ColumnDefinition) -> Any:
 
 def parse_default_of(change: ColumnDefinition | UpdateColumnDefaultValue, data_type: pa.DataType) -> Any:
     """The value of a DEFAULT of a column of this type. Raises InputError."""
-    if change.default is msgspec.UNSET:
-        raise InputError(
-            f"column {change.path[-1]!r} cannot have this DEFAULT: one constant of a plain type, and not of binary, "
-            f"can be"
-        )
-    return None if change.default is None else decode_catalyst_value(change.default, data_type)
+    if change.default is None:
+        return None
+    if change.default is not msgspec.UNSET and not is_compound(data_type):
+        try:
+            return decode_catalyst_value(change.default, data_type)
+        except UnsupportedExpression:
+            raise InputError(
+                f"column {change.path[-1]!r} cannot have this DEFAULT: days and times of the years 1 to 9999 can be"
+            ) from None
+    raise InputError(
+        f"column {change.path[-1]!r} cannot have this DEFAULT: one constant of a plain type, and not of binary, can be"
+    )
 
 
 def parse_properties(texts: Mapping[str, str]) -> dict[str, Any]:

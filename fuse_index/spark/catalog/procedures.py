@@ -29,6 +29,7 @@ from fuse_storage import Identifier, NotFound, join_identifier
 SYSTEM = "system"
 """The namespace of all procedures."""
 
+_NULL = "NULL"
 _TYPES: Mapping[type, str] = {
     str: "STRING",
     int: "BIGINT",
@@ -40,7 +41,7 @@ _TYPES: Mapping[type, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a procedure is told. ``default``: SQL; None for what must be given."""
+    """What a procedure is told. ``default``: SQL, ``NULL`` for what may be left out; None for what must be given."""
 
     name: str
     comment: str
@@ -75,6 +76,11 @@ class ProcedureCall:
             return (text.strip("`"),)
         parts = tuple(part.strip("`") for part in text.split("."))
         return parts[1:] if len(parts) > 1 and parts[0].lower() == self.names.catalog.lower() else parts
+
+    def new_identifier(self, name: str = "table") -> Identifier:
+        """The parts of a name that is to be: a bare one is in the current namespace."""
+        text, parts = self[name], self.identifier(name)
+        return parts if is_place(text) or "." in text else (*self.namespace, *parts)
 
     def former_identifier(self, names: Collection[str]) -> Identifier:
         """The name of a table that need not be there: in the current namespace if ``names`` have it so."""
@@ -159,6 +165,9 @@ class ProcedureRequests:
 
     def call(self, request: CallProcedureRequest) -> bytes:
         procedure = self.procedures[request.procedure.lower()]
+        for each in procedure.parameters:
+            if each.default != _NULL and request.arguments.get(each.name) is None:
+                raise InputError(f"{request.procedure}: {each.name} ({each.comment}) cannot be NULL")
         given = {each.name: each.parse(request.arguments.get(each.name)) for each in procedure.parameters}
         call = ProcedureCall(self.spark, self.names, request.namespace, given)
         try:

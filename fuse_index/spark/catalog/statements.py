@@ -7,10 +7,12 @@ doing; which blocks it reads for that, indexes have told its scan.
 
 from __future__ import annotations
 
+from textwrap import shorten
+
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from fuse_index.errors import InputError
+from fuse_index.errors import InputError, OpaqueError
 from fuse_index.spark.failures import refusal
 from fuse_index.spark.jobs.heap_statement import HeapStatement
 from fuse_index.spark.jobs.keyed_statement import KeyedStatement
@@ -38,19 +40,26 @@ def run_statement(spark: SparkSession, request: ChangeRowsRequest) -> bytes:
     statement = kind(spark, request.rows, table, condition, step, session.planner)
     try:
         with switched_off(request):
-            _run(statement, request.change)
+            _run(statement, request)
     except PySparkException as failure:
         raise refusal(failure, _in_one_line(failure, request.name)) from failure
     return b""
 
 
-def _run(statement: HeapStatement | KeyedStatement, change: Change) -> None:
-    match change:
+def _run(statement: HeapStatement | KeyedStatement, request: ChangeRowsRequest) -> None:
+    match change := request.change:
         case Change.APPEND:
             statement.append()
         case Change.INSERT_UNMATCHED:
             statement.insert_unmatched()
         case Change.OVERWRITE:
+            try:
+                statement.check_evaluable()
+            except OpaqueError:
+                raise OpaqueError(
+                    f"only Spark can evaluate {shorten(request.condition, 500)}, by which rows cannot be replaced: "
+                    f"DELETE them first, then INSERT"
+                ) from None
             statement.overwrite()
         case Change.OVERWRITE_PARTITIONS:
             statement.overwrite_partitions()

@@ -76,7 +76,7 @@ def _branch(call: ProcedureCall) -> pa.Table:
 
 
 def _clone(call: ProcedureCall) -> pa.Table:
-    source, to = call.table(call["at"]), call.identifier("to")
+    source, to = call.table(call["at"]), call.new_identifier("to")
     if is_place(to[0]):
         made = source.clone(to[0], call.names.options)
     else:
@@ -85,7 +85,7 @@ def _clone(call: ProcedureCall) -> pa.Table:
 
 
 def _attach(call: ProcedureCall) -> pa.Table:
-    name, source, format_ = call.identifier(), call["source"], call["format"]
+    name, source, format_ = call.new_identifier(), call["source"], call["format"]
     chosen = None if call["columns"] is None else [each.strip() for each in call["columns"].split(",") if each.strip()]
     about = {"columns": chosen, "widen": call["widen"], "max_age": call["max_age"]}
     if is_place(name[0]):
@@ -103,7 +103,7 @@ def _sync(call: ProcedureCall) -> pa.Table:
 def _undrop(call: ProcedureCall) -> pa.Table:
     warehouse = call.names.require_warehouse()
     name = call.former_identifier(warehouse.list_dropped().column("name").to_pylist())
-    to = None if call["to"] is None else call.identifier("to")
+    to = None if call["to"] is None else call.new_identifier("to")
     return _place(".".join(to or name), warehouse.undrop_table(name, call["table_id"], to))
 
 

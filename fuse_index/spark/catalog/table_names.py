@@ -31,6 +31,7 @@ MAX_SHOWN = 1000
 _BRANCH_PREFIX = "branch_"
 _TAG_PREFIX = "tag_"
 _BASE = "base"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +86,22 @@ class TableNames:
             )
         return self.warehouse
 
-    def resolve(self, parts: Sequence[str], at: str = "") -> TableReference:
+    def resolve(self, parts: Sequence[str], at: str | int | None = None) -> TableReference:
         """The table that is meant. Raises NotFound naming near names, InvalidArgument for what is no name.
 
-        ``at``: a snapshot id or a tag, or ``@`` and microseconds; empty for the head.
+        ``at``: a snapshot id or a tag, or microseconds since 1970; None for the head.
         """
         reference, suffixes = self._find_table(tuple(parts))
         for suffix in suffixes:
             reference = _with_suffix(reference, suffix, ".".join(parts))
-        if at:
+        if at is not None:
+            state = at if isinstance(at, str) else _EPOCH + timedelta(microseconds=at)
             if reference.at is not None:
-                raise InvalidArgument(f"{'.'.join(parts)} is a tag, and asked for as of {at.lstrip('@')}: say one")
-            reference = replace(reference, at=_parse_time(at) if at[0] == "@" else at)
+                raise InvalidArgument(f"{'.'.join(parts)} is a tag, and asked for as of {state}: say one")
+            reference = replace(reference, at=state)
         return reference
 
-    def resolve_request(self, request: NamedRequest, at: str = "") -> TableReference:
+    def resolve_request(self, request: NamedRequest, at: str | int | None = None) -> TableReference:
         """The table of a request; ``t.blocks`` is also sought in the current namespace, where Spark does not."""
         parts, within = request.identifier, request.within
         try:
@@ -209,7 +211,3 @@ def _with_suffix(reference: TableReference, suffix: str, shown: str) -> TableRef
         f"there is no table {shown!r}: of a table there are {', '.join(METADATA_TABLES)}, {_BASE}, {_BRANCH_PREFIX}… "
         f"and {_TAG_PREFIX}…"
     )
-
-
-def _parse_time(text: str) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(text[1:]))

@@ -114,6 +114,7 @@ public class Bridge {
   public synchronized void optimize(Object session) {
     StatementRule.install((SparkSession) session);
     ChangedRowsRule.install((SparkSession) session);
+    ReplacedRowsRule.install((SparkSession) session);
     ExperimentalMethods methods = ((SparkSession) session).experimental();
     List<Rule<LogicalPlan>> rules = new ArrayList<Rule<LogicalPlan>>(ScalaLists.toJava(methods.extraOptimizations()));
     boolean optimizes = false;

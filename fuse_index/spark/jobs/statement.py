@@ -46,10 +46,14 @@ class Statement:
         if self.condition is None or may_raise(self.condition, self.table.context):
             return False
         try:
-            check_evaluable(self.condition, self.table.context, self.table.engine.functions)
+            self.check_evaluable()
         except OpaqueError:
             return False
         return True
+
+    def check_evaluable(self) -> None:
+        """Raise OpaqueError if only Spark can evaluate the condition."""
+        check_evaluable(self.condition, self.table.context, self.table.engine.functions)
 
     @property
     def task_count(self) -> int:

@@ -146,7 +146,7 @@ class MetadataDescription(Description, frozen=True, kw_only=True):
     """A view of a table's metadata, as ``MetadataTable.java`` reads it. ``shown``: the name of the table."""
 
     view: str
-    at: str
+    at: str | int | None
     shown: str
 
 

@@ -54,7 +54,7 @@ class LoadTableRequest(NamedRequest, frozen=True, kw_only=True):
     ``changes``: the columns that the rows of a statement have beside, which its commit adds.
     """
 
-    at: str
+    at: str | int | None
     purpose: Literal["read", "write"]
     changes: tuple[TableChange, ...] | None = None
 
@@ -62,7 +62,7 @@ class LoadTableRequest(NamedRequest, frozen=True, kw_only=True):
 class ReadMetadataRequest(NamedRequest, frozen=True, kw_only=True):
     """Which are the rows of a view of metadata, with these options?"""
 
-    at: str
+    at: str | int | None
     options: Mapping[str, str]
 
 
@@ -212,7 +212,8 @@ class ChangeRowsRequest(CatalogRequest, frozen=True, kw_only=True):
 
     ``filters``: the conjuncts of its condition; None for all rows, and where only Spark can say which. ``session``: the
     key of the session whose planner was given the table. ``name``: of the table, to be shown. ``options``: the names of
-    those that the statement has. ``off``: indexes that are not asked, as for a ``ScanQuestion``.
+    those that the statement has. ``off``: indexes that are not asked, as for a ``ScanQuestion``. ``condition``: of an
+    overwrite, in SQL's words.
     """
 
     url: str
@@ -226,6 +227,7 @@ class ChangeRowsRequest(CatalogRequest, frozen=True, kw_only=True):
     name: str
     options: tuple[str, ...]
     off: str = ""
+    condition: str = ""
 
 
 class TypedStatementRequest(CatalogRequest, frozen=True, kw_only=True):

@@ -68,7 +68,7 @@ class FuseSource(DataSource):
 
         Raises OptionError, StorageError, WhereError.
         """
-        table, names = self._table((*options.BATCH_READ_OPTIONS, *options.STREAM_READ_OPTIONS))
+        table, names = self._table(options.READ_OPTIONS)
         self._where(table)
         self._tells_preimages()
         self.pinned_snapshot, self.planned_table = table.snapshot.id, table
@@ -164,7 +164,7 @@ class FuseSource(DataSource):
 
     def _since_table(self, table: StoredTable) -> StoredTable | None:
         since = self.options.get("since")
-        return StoredTable.open(table.store, branch=table.branch, at=since) if since else None
+        return StoredTable.open(table.store, branch=table.branch, at=since) if since is not None else None
 
     def _offered_schema(self, table: StoredTable, names: tuple[str, ...]) -> pa.Schema:
         columns = _select_columns(table, names)
@@ -191,12 +191,12 @@ class FuseSource(DataSource):
         return False
 
     def _engine(self) -> Engine:
-        time_zone = self.options.get("timezone") or self.context.time_zone
+        time_zone = self.options.get("timezone", self.context.time_zone)
         return Engine(self.host, replace(self.context, time_zone=time_zone))
 
     def _where(self, table: StoredTable) -> Predicate | None:
         text = self.options.get("where")
-        if not text:
+        if text is None:
             return None
         engine = self._engine()
         predicate = parse_predicate(text, table.snapshot.schema, engine.context, engine.functions)

@@ -23,11 +23,15 @@ STREAM_READ_OPTIONS = (
     "max_blocks_per_trigger",
     "max_rows_per_trigger",
 )
+READ_OPTIONS = tuple(dict.fromkeys((*BATCH_READ_OPTIONS, *STREAM_READ_OPTIONS)))
+"""Options of both, for who is asked before it is known which of them reads."""
 BATCH_WRITE_OPTIONS = ("path", "branch", "mergeschema", "hot")
 STREAM_WRITE_OPTIONS = (*BATCH_WRITE_OPTIONS, "checkpointlocation")
 STORE_PREFIX = "store."
 """Options with this prefix go to the object store: credentials, region, endpoint."""
 
+_OF_STREAMS = {"at": "since", "version": "since"}
+"""What says in a stream what these options say in a batch."""
 _COLUMN_NAME = re.compile(r"\s*+(?:`((?:[^`]|``)++)`\s*+|([^`,]++))(?:,|$)")
 
 
@@ -62,8 +66,9 @@ def parse_location(options: Mapping[str, str], known: tuple[str, ...]) -> TableL
     """The table that the options name. Their keys are in lower case, as Spark hands them over. Raises OptionError."""
     for key in options:
         if key not in known and not key.startswith((STORE_PREFIX, "__")):  # Spark's own begin with "__"
-            near = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)} and {STORE_PREFIX}*"
+            instead = _OF_STREAMS.get(key)
+            near = [instead] if instead in known else difflib.get_close_matches(key, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {_list_known(known)} and {STORE_PREFIX}*"
             raise OptionError(f"format('fuse') has no option {key!r} here: {hint}")
     url = options.get("path", "").strip()
     if not url:
@@ -82,9 +87,7 @@ def parse_location(options: Mapping[str, str], known: tuple[str, ...]) -> TableL
         (key.removeprefix(STORE_PREFIX), value) for key, value in options.items() if key.startswith(STORE_PREFIX)
     )
     tail, version = parse_choice(options, "tail"), parse_count(options, "version")
-    return TableLocation(
-        url, options.get("branch") or "main", options.get("at") or None, store, version, tail is not False
-    )
+    return TableLocation(url, options.get("branch", "main"), options.get("at"), store, version, tail is not False)
 
 
 def parse_column_list(text: str | None, schema: Schema, case_sensitive: bool) -> tuple[str, ...]:
@@ -122,6 +125,14 @@ def parse_count(options: Mapping[str, str], name: str) -> int | None:
     if not text.strip().isdecimal() or int(text) < 1:
         raise OptionError(f"option {name}={text!r}: say a whole number above 0")
     return int(text)
+
+
+def _list_known(known: tuple[str, ...]) -> str:
+    if known != READ_OPTIONS:
+        return ", ".join(known)
+    both = [name for name in BATCH_READ_OPTIONS if name in STREAM_READ_OPTIONS]
+    batch, stream = ([name for name in each if name not in both] for each in (BATCH_READ_OPTIONS, STREAM_READ_OPTIONS))
+    return f"{', '.join(both)}, of batches {', '.join(batch)}, of streams {', '.join(stream)}"
 
 
 def _split_names(text: str) -> list[str]:

@@ -46,15 +46,16 @@ class StreamReader(ExplainedInWorkers, DataSourceStreamReader, SupportsTriggerAv
         self.last_offset: StreamOffset | None = None
         self.available_now_head: int | None = None
 
+    @told_without_frames()
     def initialOffset(self) -> dict[str, Any]:
         return self._resolve_start().to_json()
 
     def _resolve_start(self) -> StreamOffset:
         """The offset at which the first run of a query begins, found once: Spark before 4.2 asks for it late."""
         if self.start_offset is None:
-            table = self.query.schema_table
+            table, since = self.query.schema_table, self.since
             self.start_offset = self.follower.initial_offset(
-                StoredTable.open(table.store, branch=table.branch, at=self.since) if self.since else None
+                None if since is None else StoredTable.open(table.store, branch=table.branch, at=since)
             )
         return self.start_offset
 
@@ -64,6 +65,7 @@ class StreamReader(ExplainedInWorkers, DataSourceStreamReader, SupportsTriggerAv
             return ReadMaxFiles(self.limit.blocks)
         return ReadAllAvailable() if self.limit.rows is None else ReadMaxRows(self.limit.rows)
 
+    @told_without_frames()
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         """The offset up to which the next batch reads. Raises StreamError for commits that cannot be gone past.
 
@@ -76,9 +78,11 @@ class StreamReader(ExplainedInWorkers, DataSourceStreamReader, SupportsTriggerAv
         self.last_offset = self.follower.latest_offset(offset, bounded, max(head, offset.sequence))
         return self.last_offset.to_json()
 
+    @told_without_frames()
     def prepareForTriggerAvailableNow(self) -> None:
         self.available_now_head = self.follower.head_sequence()
 
+    @told_without_frames()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The tasks between two offsets.
 
@@ -98,8 +102,9 @@ class StreamReader(ExplainedInWorkers, DataSourceStreamReader, SupportsTriggerAv
         return start, end, [] if start == end else list(self.follower.steps_between(start, end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, ChangeTask):
-            yield from self.query.read(partition)
+        with told_without_frames():
+            if isinstance(partition, ChangeTask):
+                yield from self.query.read(partition)
 
 
 class RefusedStream(DataSourceStreamReader):

@@ -35,6 +35,8 @@ def test_a_branch_is_written_and_comes_home_with_its_indexes(table):
 
     assert ids(side, "name = 'n4'") == [4]
     assert ids(table.refresh()) == [1, 2, 3]
+    with pytest.raises(fuse.InvalidArgument, match="'' is no name for a branch"):
+        table.fast_forward("")
     table.fast_forward("side")
     assert ids(table, "name = 'n4'") == [4]
     assert table.explain("name = 'n4'").to_dict()["blocks"]["kept"] == 1

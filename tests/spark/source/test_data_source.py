@@ -205,6 +205,9 @@ def test_counting_needs_no_columns(session: SparkSession, url: str) -> None:
         ({"columns": "id,`"}, "cannot be read"),
         ({"at": "no-such-tag"}, "no-such-tag"),
         ({"branch": "nowhere"}, "nowhere"),
+        ({"at": ""}, "has no tag ''"),
+        ({"branch": ""}, "'' is no name for a branch"),
+        ({"where": ""}, "an empty predicate"),
     ],
 )
 def test_a_wrong_option_is_named_at_load(session: SparkSession, url: str, options: dict[str, str], says: str) -> None:

@@ -217,8 +217,14 @@ def reader(table: fuse.Table, **options: str) -> StreamReader:
         ({"skip_changes": "yes"}, "say true or false"),
         ({"skip_changes": "true", "read_changes": "true"}, "contradict"),
         ({"key": "id"}, "set read_changes too"),
-        ({"at": "monday"}, "no option 'at' here|no tag 'monday'"),
+        ({"at": "1"}, "no option 'at' here: did you mean 'since'"),
+        ({"version": "1"}, "no option 'version' here: did you mean 'since'"),
+        (
+            {"xyzzy": "1"},
+            "known are path, branch, where, .*key, of batches at, version, tail, of streams skip_changes, ",
+        ),
         ({"since": "monday"}, "no tag 'monday'"),
+        ({"since": ""}, "no tag ''"),
     ],
 )
 def test_options_that_cannot_be_are_refused(table, options, says):
@@ -232,6 +238,8 @@ def test_a_query_that_cannot_begin_says_why(session, table, tmp_path):
     for followed, options, says in (
         (keyed, {}, "has a primary key, so rows that come take the place of others: set read_changes"),
         (table, {"max_rows_per_trigger": "some"}, "max_rows_per_trigger='some': say a whole number above 0"),
+        (table, {"since": "monday"}, "has no tag 'monday'"),
+        (table, {"since": "2001-01-01T00:00:00Z"}, "began at .* after 2001-01-01"),
     ):
         with pytest.raises(StreamingQueryException, match=says) as failure:
             done(started(stream(session, followed, **options), tmp_path))

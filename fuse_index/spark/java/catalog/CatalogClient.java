@@ -77,7 +77,7 @@ public class CatalogClient {
     if (loaded == null) {
       byte[] rest = Arrays.copyOfRange(reply, 4 + length, reply.length);
       JsonNode json = parse(header);
-      if (json.has("view")) return new MetadataTable(this, name, json.get("shown").asText(), json.get("at").asText(), new LocalRows(rest));
+      if (json.has("view")) return new MetadataTable(this, name, json.get("shown").asText(), json.get("at").toString(), new LocalRows(rest));
       try {
         loaded = new Loaded(json, TableSnapshot.of(json, rest));
       } catch (IOException malformed) {

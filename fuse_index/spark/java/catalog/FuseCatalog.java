@@ -30,6 +30,7 @@ import org.apache.spark.unsafe.Platform;
 /** A catalogue of a session in which every statement is a question to Python: `endpoint.py` answers. */
 @SuppressWarnings("deprecation")
 public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog {
+  private static final String HEAD = "null";
   protected final CatalogClient client;
 
   public FuseCatalog(SparkSession session, String name, String callbackKey) { this.client = new CatalogClient(session, name, callbackKey); }
@@ -40,17 +41,17 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
 
   public Set<TableCatalogCapability> capabilities() { return Collections.singleton(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE); }
 
-  public Table loadTable(Identifier table) { return load(table, "", "read"); }
+  public Table loadTable(Identifier table) { return load(table, HEAD, "read"); }
 
-  public Table loadTable(Identifier table, String version) { return load(table, version, "read"); }
+  public Table loadTable(Identifier table, String version) { return load(table, new Json().text(version).toString(), "read"); }
 
-  public Table loadTable(Identifier table, long microseconds) { return load(table, "@" + microseconds, "read"); }
+  public Table loadTable(Identifier table, long microseconds) { return load(table, String.valueOf(microseconds), "read"); }
 
-  public Table loadTable(Identifier table, Set<TableWritePrivilege> privileges) { return load(table, "", "write"); }
+  public Table loadTable(Identifier table, Set<TableWritePrivilege> privileges) { return load(table, HEAD, "write"); }
 
-  /** `at`: a snapshot id or a tag, or @ and microseconds; empty for the head. Python itself says why there is nothing to read. */
+  /** `at`: JSON, a text that names a version, or microseconds, or HEAD. Python itself says why there is nothing to read. */
   private Table load(Identifier table, String at, String purpose) {
-    Json request = client.request(Protocol.LOAD_TABLE, table).key("at").text(at).key("purpose").text(purpose);
+    Json request = client.request(Protocol.LOAD_TABLE, table).key("at").json(at).key("purpose").text(purpose);
     TableChange[] held = SchemaEvolution.taken(table);
     byte[] reply = client.ask(held == null ? request : client.changes(request, held));
     if (reply.length == 0) Platform.throwException(new NoSuchTableException(table));
@@ -63,7 +64,7 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
 
   public Table createTable(Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
     client.ask(client.definition(Protocol.CREATE_TABLE, table, "create", columns, partitions, properties));
-    return load(table, "", "write");
+    return load(table, HEAD, "write");
   }
 
   public StagedTable stageCreate(Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
@@ -88,9 +89,9 @@ public class FuseCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
       SchemaEvolution.hold(table, changes);
       return null; // which nobody looks at: Spark loads it
     }
-    StructType columns = CatalogClient.setsDefault(changes) ? load(table, "", "write").schema() : new StructType();
+    StructType columns = CatalogClient.setsDefault(changes) ? load(table, HEAD, "write").schema() : new StructType();
     client.ask(client.changes(client.request(Protocol.ALTER_TABLE, table), changes, columns));
-    return load(table, "", "write");
+    return load(table, HEAD, "write");
   }
 
   public boolean dropTable(Identifier table) { return client.ask(client.request(Protocol.DROP_TABLE, table).key("purge").bool(false)).length > 0; }

@@ -63,7 +63,7 @@ public class MetadataTable implements SupportsRead, SupportsWrite, SupportsDelet
   /** With options it is another question to Python: since when changes are wanted. */
   private Scan scan(Map<String, String> options) {
     if (options.isEmpty()) return rows;
-    Json request = CatalogClient.object(client.request(Protocol.READ_METADATA, identifier).key("at").text(at).key("options"), options);
+    Json request = CatalogClient.object(client.request(Protocol.READ_METADATA, identifier).key("at").json(at).key("options"), options);
     return new LocalRows(client.ask(request));
   }
 

@@ -46,7 +46,8 @@ public class RowStatement {
     Json request = snapshot.openStatement(filters).key("session").text(snapshot.callbackKey);
     request.key("branch").text(snapshot.branch).key("change").text(operation).key("name").text(table.name()).key("options").open('[');
     for (Object option : options.keySet()) request.text((String) option);
-    return request.close(']');
+    request.close(']');
+    return isOverwrite() && condition != null ? request.key("condition").text(condition.sql()) : request;
   }
 
   /** Does it, and raises what it raises. `condition`: on which rows; null: on all. `rows`: a Dataset, or null. */
