@@ -122,7 +122,11 @@ def _convert(table: TableArgument, as_json: JsonOption = False) -> None:
 
 
 _SOURCE_INDEXES = pa.schema(
-    [("source", pa.string()), ("format", pa.string()), ("indexes", pa.list_(pa.string())), ("url", pa.string())]
+    [
+        *((name, pa.string()) for name in ("source", "format")),
+        ("indexes", pa.list_(pa.string())),
+        *((name, pa.string()) for name in ("url", "problem")),
+    ]
 )
 _SourceArgument = Annotated[str, typer.Argument(help="A folder of Parquet files, a Delta or an Iceberg table.")]
 _WarehouseOption = Annotated[str, typer.Option("--warehouse", "-w", help="Where indexes of sources are kept.")]

@@ -1,6 +1,7 @@
 """Indexes of sources as users get them: by CALL and in Python, found again by the warehouse, refreshed and let go."""
 
 import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -220,6 +221,29 @@ def test_indexes_are_listed_and_dropped_one_by_one_and_all_together(session: Spa
     assert session.sql("CALL fuse.system.source_indexes()").collect() == []
     with pytest.raises(InputError, match="nothing to explain"):
         fuse_spark.explain(session.sql(query))
+
+
+def test_an_index_whose_files_are_gone_stands_in_nobodys_way(session: SparkSession, lake: Path, tmp_path: Path) -> None:
+    index = f"CALL fuse.system.index('{lake}', 'bloom', array('key'))"
+    [made] = session.sql(index).collect()
+    second = tmp_path / "second"
+    second.mkdir()
+    pq.write_table(rows(0), second / "0.parquet")
+    other = fuse.catalog(tmp_path / "warehouse").index_source(second, "bloom", ["id"])
+    shutil.rmtree(made["location"])
+
+    listed = session.sql("CALL fuse.system.source_indexes()").collect()
+    assert {(row["source"], row["index"]) for row in listed} == {(str(second), "bloom_id"), (str(lake), None)}
+    assert [row["problem"] for row in listed if row["problem"]] == [
+        "its files are gone: index the source anew, or drop its index"
+    ]
+    assert "are gone: index the source anew" in failure(session, f"CALL fuse.system.refresh_source_index('{lake}')")
+    [again] = session.sql(index).collect()
+    assert again["location"] not in (made["location"], other.stored.store.url)
+    shutil.rmtree(again["location"])
+    assert session.sql(f"CALL fuse.system.drop_source_index('{lake}')").collect() == []
+    [left] = session.sql("CALL fuse.system.source_indexes()").collect()
+    assert left["source"] == str(second)
 
 
 @pytest.mark.every_spark
