@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import fuse_storage as storage
+from fuse_index.errors import InputError
 from fuse_index.sources.formats import detect_format, open_source
 from fuse_index.sources.location import normal_location
 from fuse_index.table.open import attach
@@ -26,6 +27,7 @@ from fuse_storage import (
     Identifier,
     NotFound,
     Shown,
+    SourceVersion,
     StorageError,
 )
 
@@ -81,7 +83,7 @@ class SourceIndexesMixin(TablesMixin):
         Raises:
             NotFound: There is no source.
             DefinitionError: There is an index of this name, no such kind, or the kind refuses the columns or options.
-            InputError: The source is none of this format.
+            InputError: The source is none of this format, or has indexes as one of another.
             StorageError: A store fails.
 
         Example:
@@ -108,7 +110,7 @@ class SourceIndexesMixin(TablesMixin):
 
         Raises:
             NotFound: There is no source.
-            InputError: The source is none of this format.
+            InputError: The source is none of this format, or has indexes as one of another.
             StorageError: A store fails.
 
         Example:
@@ -123,7 +125,7 @@ class SourceIndexesMixin(TablesMixin):
         opened = open_source(chosen, str(source), options)
         location = normal_location(opened.location())
         if (known := self._open_or_forget(location)) is not None:
-            return known
+            return _of_format(known, chosen)
         about = {"source": opened.url, "format": chosen, "location": location}
         with suppress(AlreadyExists):
             self.warehouse.commit(lambda state: [CreateNamespace(SOURCE_INDEXES, {})])
@@ -138,7 +140,7 @@ class SourceIndexesMixin(TablesMixin):
         except AlreadyExists:
             if (known := self.find_source_index(location)) is None:
                 raise
-            return known
+            return _of_format(known, chosen)
         return staged.table
 
     def find_source_index(self, location: str) -> Table | None:
@@ -271,6 +273,14 @@ def default_index_name(kind: str, columns: Sequence[str]) -> str:
     'bloom_lower_email'
     """
     return "_".join([kind, *(re.sub(r"\W+", "_", each).strip("_") for each in columns)])
+
+
+def _of_format(table: Table, format_: str) -> Table:
+    """The table, whose source is of this format. Raises InputError for one of another."""
+    source = SourceVersion.of(table.snapshot)
+    if source.format != format_:
+        raise InputError(f"format={format_!r}: {source.url} has indexes as {source.format}: drop these first")
+    return table
 
 
 def _identifier(location: str) -> Identifier:

@@ -126,6 +126,18 @@ def test_an_index_whose_files_are_gone_is_told_of_made_anew_and_dropped(lake: Pa
         catalog.drop_source_index(lake)
 
 
+def test_a_source_has_indexes_as_one_format(lake: Path, catalog: fuse.Catalog) -> None:
+    catalog.index_source(lake, "bloom", ["id"])
+    with pytest.raises(fuse.InputError, match=r"format='delta': .*orders has indexes as parquet: drop these first"):
+        catalog.index_source(lake, "bloom", ["name"], format="delta")
+    write_deltalake(str(lake), ROWS)
+    with pytest.raises(fuse.InputError, match="has indexes as parquet"):
+        catalog.index_source(lake, "bloom", ["name"])
+    catalog.drop_source_index(lake)
+    assert catalog.index_source(lake, "bloom", ["name"]).snapshot.source is not None
+    assert [each.format for each in catalog.source_indexes()] == ["delta"]
+
+
 def test_an_index_with_a_damaged_state_does_not_hide_others(lake: Path, catalog: fuse.Catalog) -> None:
     table = catalog.index_source(lake, "bloom", ["id"])
     for each in Path(table.stored.store.url, "_refs").rglob("*.json"):
@@ -142,6 +154,8 @@ def test_what_cannot_be_indexed_is_told(tmp_path: Path, lake: Path, catalog: fus
         catalog.index_source(tmp_path / "nowhere", "bloom", ["id"])
     with pytest.raises(fuse.InputError, match="format='csv'"):
         catalog.index_source(lake, "bloom", ["id"], format="csv")
+    with pytest.raises(fuse.InputError, match="is no Delta table"):
+        catalog.index_source(lake, "bloom", ["id"], format="delta")
     with pytest.raises(fuse.NotFound, match=r"no index of .*lake, nor of any other source"):
         catalog.drop_source_index(lake.parent)
     with pytest.raises(fuse.DefinitionError, match="no index kind"):
