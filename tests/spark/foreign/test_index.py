@@ -108,6 +108,36 @@ def test_a_source_is_named_as_queries_name_it(session: SparkSession, lake: Path,
 
 
 @pytest.mark.every_spark
+def test_columns_of_a_view_are_those_of_its_source_that_it_names_so(session: SparkSession, lake: Path) -> None:
+    columns = "id AS key, key AS `other key`, lower(key) AS small"
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW renamed AS SELECT {columns} FROM parquet.`{lake}` WHERE amount < 9")
+
+    def index(column: str) -> str:
+        return f"CALL fuse.system.index('renamed', 'bloom', array('{column}'))"
+
+    made = [session.sql(index(each)).collect()[-1] for each in ("key", "other key", "upper(`other key`)")]
+    assert [(row["index"], row["columns"]) for row in made] == [
+        ("bloom_id", ["id"]),
+        ("bloom_key", ["key"]),
+        ("bloom_upper_key", ["upper(key)"]),
+    ]
+    assert use_of(session, f"SELECT key FROM renamed WHERE `other key` = '{key(2, 7)}'") == SourceUse(
+        "parquet", FILES, FILES - 1, 0, 1
+    )
+    assert "column 'small' is computed" in failure(session, index("small"))
+    assert "no column 'amount'" in failure(session, index("amount"))
+
+
+def test_a_column_of_char_is_no_computed_one(session: SparkSession, lake: Path) -> None:
+    session.sql(f"CREATE TABLE lake_of_chars (id BIGINT, key CHAR(9)) USING parquet LOCATION '{lake}'")
+    try:
+        [row] = session.sql("CALL fuse.system.index('lake_of_chars', 'bloom', array('key'))").collect()
+        assert row["columns"] == ["key"]
+    finally:
+        session.sql("DROP TABLE lake_of_chars")
+
+
+@pytest.mark.every_spark
 def test_partitions_that_are_read_are_looked_for_by_their_table(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,6 +339,7 @@ def test_what_cannot_be_indexed_is_said_in_one_sentence(session: SparkSession, l
         f"'{lake}', 'bloom', array('kee')": "no column 'kee'",
         f"'{lake}', 'bloom', array()": r"columns => \[\]: give names",
         f"'{lake}', 'bloom', array('key'), format => 'orc'": "format='orc': give parquet, delta, iceberg",
+        f"'{lake}', 'bloom', array('key'), format => 'delta'": "format='delta': .*lake has indexes as parquet",
     }
     for arguments, sentence in calls.items():
         assert re.search(sentence, failure(session, f"CALL fuse.system.index({arguments})")), arguments
