@@ -162,16 +162,20 @@ def choose_columns(before: Snapshot | None, found: ChosenColumns, choice: Source
         if each.name in wanted or (each.physical_name if each.id is None else each.id) in known
     ]
     left_out = {name: reason for name, reason in found.left_out.items() if name in wanted}
-    return replace(found, columns=tuple(chosen), left_out=left_out)
+    names = found.names or tuple(each.name for each in found.columns)
+    return replace(found, columns=tuple(chosen), left_out=left_out, names=names)
 
 
 def raise_if_missing(found: ChosenColumns, choice: SourceChoice, where: str) -> None:
     """Raise InputError for a wanted column that there is not, Unsupported for one that cannot be read."""
-    names = [each.name for each in found.columns]
+    if choice.columns == ():
+        raise InputError("columns=[] names none: name some, or leave it out for all")
+    there = [each.name for each in found.columns]
+    names = found.names or there
     for name in choice.columns or ():
         if name in found.left_out:
             raise Unsupported(found.left_out[name])
-        if name not in names:
-            near = get_close_matches(name, names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names)}"
+        if name not in there:
+            near = get_close_matches(name, names, 3)
+            hint = f"did you mean {near}?" if near else f"it has {list(names[:10])}"
             raise InputError(f"columns: {where} has no column {name!r}; {hint}")

@@ -98,3 +98,25 @@ def test_columns_and_ages_are_chosen_as_in_python(run: Run, tmp_path: Path) -> N
     narrow = str(tmp_path / "narrow")
     assert run("attach", str(lake), narrow, "--columns", "id", "--columns", "n", "--widen").code == 0
     assert fuse.open_table(narrow).schema.names == ["id", "n"]
+
+
+@pytest.mark.parametrize("format_", ["parquet", "delta"])
+def test_a_column_that_a_source_lacks_is_told_with_those_that_it_has(run: Run, tmp_path: Path, format_: str) -> None:
+    lake, table = tmp_path / "lake", str(tmp_path / "table")
+    rows = pa.table({"id": [1], "city": ["Bonn"], "price": [2.5]})
+    if format_ == "delta":
+        write_deltalake(lake, rows, partition_by=["city"])
+    else:
+        (lake / "city=Bonn").mkdir(parents=True)
+        pq.write_table(rows.drop_columns("city"), lake / "city=Bonn" / "0.parquet")
+
+    def error(columns: str) -> str:
+        done = run("attach", str(lake), table, "--format", format_, "--columns", columns)
+        assert done.code == 1
+        return " ".join(done.err.split())
+
+    assert "has no column 'prize'; did you mean ['price']?" in error("id,prize")
+    for name in ("id", "city", "price"):
+        assert f"'{name}'" in error("id,nope").partition("has no column 'nope'; it has ")[2]
+    with pytest.raises(fuse.InputError, match=r"columns=\[\] names none: name some, or leave it out for all"):
+        fuse.attach(lake, table, format_, columns=[])
