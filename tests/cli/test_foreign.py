@@ -28,6 +28,18 @@ def test_a_folder_is_attached_synced_and_converted(run: Run, tmp_path: Path) -> 
     assert fuse.open_table(table).count() == 15
 
 
+def test_no_table_is_made_below_a_file(run: Run, tmp_path: Path) -> None:
+    lake, file = tmp_path / "lake", tmp_path / "file.txt"
+    lake.mkdir()
+    pq.write_table(pa.table({"id": range(10)}), lake / "0.parquet")
+    file.write_text("x")
+
+    refused = run("attach", str(lake), f"{file}/below/it")
+    assert refused.code == 1
+    told = f"{file}/below/it is below {file}, which is a file, and a table is a folder"
+    assert told.replace(" ", "") in "".join(refused.err.split())
+
+
 def test_versions_of_delta_and_names_of_a_warehouse(run: Run, tmp_path: Path) -> None:
     lake, warehouse = str(tmp_path / "lake"), str(tmp_path / "warehouse")
     write_deltalake(lake, pa.table({"id": range(10)}))
