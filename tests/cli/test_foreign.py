@@ -89,6 +89,22 @@ def test_a_table_for_votes_alone_is_attached_to_a_place(run: Run, tmp_path: Path
     assert "votes on the files" in run("convert", table).err
 
 
+def test_files_that_nobody_can_look_into_are_told(run: Run, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    pq.write_table(pa.table({"id": range(10)}), lake / "0.parquet")
+    (lake / "1.parquet").write_text("PAR1 and no more")
+    (lake / "2.parquet").write_bytes(b"")
+
+    told = " ".join(run("attach", str(lake), str(tmp_path / "table"), "--votes-only").out.split())
+    assert told.startswith("attached 1 files, 10 rows; no votes on 2 more, which cannot be looked into: ")
+    assert "1.parquet" in told
+    assert "2.parquet" in told
+    found = json.loads(run("attach", str(lake), str(tmp_path / "other"), "--votes-only", "--json").out)
+    assert (found["files"], found["unknown_files"]["count"]) == (1, 2)
+    assert sorted(found["unknown_files"]["reasons"]) == [str(lake / "1.parquet"), str(lake / "2.parquet")]
+
+
 @pytest.mark.filterwarnings("default::fuse_index.LeftOutWarning")
 def test_columns_and_ages_are_chosen_as_in_python(run: Run, tmp_path: Path) -> None:
     lake, warehouse = tmp_path / "lake", str(tmp_path / "warehouse")
