@@ -251,8 +251,10 @@ def _is_new_clone(data: bytes) -> bool:
 
 def _raise_if_file(store: Store) -> None:
     path = store.path("_refs")
-    if path is not None and Path(path).parent.is_file():
-        raise StorageError(TableUrl(store.url) + " is a file, and a table is a folder")
+    above = [] if path is None else list(Path(path).parents)
+    if (file := next((each for each in above if each.is_file()), None)) is not None:
+        which = " is a file" if file == above[0] else f" is below {file}, which is a file"
+        raise StorageError(TableUrl(store.url) + f"{which}, and a table is a folder")
 
 
 def missing_table_error(chain: Branch, missing: NotFound) -> StorageError:

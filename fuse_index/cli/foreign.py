@@ -91,7 +91,12 @@ def _attach(
     }
     if left_out := made.inspect.left_out():
         content["left_out"] = dict(left_out)
-    output.print_result(content, f"attached {snapshot.block_count:,} files, {snapshot.row_count:,} rows", as_json)
+    text = f"attached {snapshot.block_count:,} files, {snapshot.row_count:,} rows"
+    if unknown := snapshot.summary.get("unknown_files"):
+        content["unknown_files"] = unknown
+        reasons = "; ".join(unknown["reasons"].values())
+        text = f"{text}; no votes on {unknown['count']:,} more, which cannot be looked into: {reasons}"
+    output.print_result(content, text, as_json)
 
 
 @foreign_app.command("sync")
@@ -122,7 +127,11 @@ def _convert(table: TableArgument, as_json: JsonOption = False) -> None:
 
 
 _SOURCE_INDEXES = pa.schema(
-    [("source", pa.string()), ("format", pa.string()), ("indexes", pa.list_(pa.string())), ("url", pa.string())]
+    [
+        *((name, pa.string()) for name in ("source", "format")),
+        ("indexes", pa.list_(pa.string())),
+        *((name, pa.string()) for name in ("url", "problem")),
+    ]
 )
 _SourceArgument = Annotated[str, typer.Argument(help="A folder of Parquet files, a Delta or an Iceberg table.")]
 _WarehouseOption = Annotated[str, typer.Option("--warehouse", "-w", help="Where indexes of sources are kept.")]

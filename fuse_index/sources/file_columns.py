@@ -47,9 +47,11 @@ def columns_of_files(
     found = {} if before is None else {"the table": _without(_kept_columns(before, state), nulls)}
     structs = {each.name for each in found.get("the table", ()) if not is_variant(each.type)}
     known = set(found["the table"].names) if found else set[str]()
-    refused = {} if about is None else dict(about.left_out)
+    refused, names = {} if about is None else dict(about.left_out), dict[str, None]()
     for file, each in files:
-        columns = _chosen(_file_columns(each, structs), choice)
+        columns = _file_columns(each, structs)
+        names |= dict.fromkeys((*columns.schema.names, *sorted(columns.nulls)))
+        columns = _chosen(columns, choice)
         found[file.location] = _without_partitions(columns.schema, state)
         refused |= {name: reason for name, reason in columns.refused.items() if name not in state.partitions.names}
         nulls |= dict.fromkeys(sorted(columns.nulls.difference(state.partitions.names)))
@@ -61,7 +63,8 @@ def columns_of_files(
     )
     untyped = tuple(name for name in nulls if name not in (*merged.names, *refused))
     fields = [*merged, *(pa.field(name, pa.string()) for name in untyped), *state.partitions]
-    return ChosenColumns(plain_source_columns(fields), refused, untyped)
+    names |= dict.fromkeys(state.partitions.names)
+    return ChosenColumns(plain_source_columns(fields), refused, untyped, tuple(names))
 
 
 def without_unreadable(found: ChosenColumns, files: OpenedFiles, before: Snapshot | None = None) -> ChosenColumns:

@@ -40,7 +40,7 @@ class SyncPlan:
     """What is to change. ``removed``: blocks by id; ``segment_ids``: those that they are in.
 
     ``marked``: by number of a block, bool, shape (rows,), True where a row does not count any more; ``names``: what the
-    source calls these deletes.
+    source calls these deletes. ``unknown``: why a file that came is not opened, by its place.
     """
 
     state: SourceState
@@ -52,6 +52,7 @@ class SyncPlan:
     chosen: ChosenColumns
     marked: Mapping[int, RowMask] = field(default_factory=dict)
     names: Mapping[int, str | None] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_sync(
@@ -69,7 +70,8 @@ def plan_sync(
             f"{source.url} has no Parquet file, and the table has {len(blocks)} of its files: bring them back; where "
             f"all rows are to go, leave a file without any"
         )
-    look_into = partial(open_files, head.store, source, state, progress=progress, votes_only=votes_only)
+    unknown = dict[str, str]() if votes_only else None
+    look_into = partial(open_files, head.store, source, state, progress=progress, unknown=unknown)
     every = look_into(state.files) if reread else ()
     live = [as_opened(*pair) for pair in every] if reread else state.files
     found = compare_files(blocks, live, [opened for _, opened in every])
@@ -95,7 +97,7 @@ def plan_sync(
     opened, removed = deleted.of_files(opened), blocks.take(np.array(gone, np.int64))
     segment_ids = head.segments().segments_containing(np.array([*gone, *marked], np.int64))
     names = deleted.names(blocks, marked)
-    return SyncPlan(state, added, opened, tuple(removed.ids), segment_ids, match, chosen, marked, names)
+    return SyncPlan(state, added, opened, tuple(removed.ids), segment_ids, match, chosen, marked, names, unknown or {})
 
 
 def _keeps_columns(snapshot: Snapshot, state: SourceState) -> bool:
@@ -119,10 +121,10 @@ def open_files(
     state: SourceState,
     files: Sequence[SourceFile],
     progress: FileProgress | None,
-    votes_only: bool,
+    unknown: dict[str, str] | None,
 ) -> OpenedFiles:
     try:
-        return open_source_files(store, source.url, files, progress, votes_only)
+        return open_source_files(store, source.url, files, progress, unknown)
     except NotFound as missing:
         raise NotFound(f"{missing}: {_why_missing(source, state)}") from missing
 
@@ -162,16 +164,20 @@ def choose_columns(before: Snapshot | None, found: ChosenColumns, choice: Source
         if each.name in wanted or (each.physical_name if each.id is None else each.id) in known
     ]
     left_out = {name: reason for name, reason in found.left_out.items() if name in wanted}
-    return replace(found, columns=tuple(chosen), left_out=left_out)
+    names = found.names or tuple(each.name for each in found.columns)
+    return replace(found, columns=tuple(chosen), left_out=left_out, names=names)
 
 
 def raise_if_missing(found: ChosenColumns, choice: SourceChoice, where: str) -> None:
     """Raise InputError for a wanted column that there is not, Unsupported for one that cannot be read."""
-    names = [each.name for each in found.columns]
+    if choice.columns == ():
+        raise InputError("columns=[] names none: name some, or leave it out for all")
+    there = [each.name for each in found.columns]
+    names = found.names or there
     for name in choice.columns or ():
         if name in found.left_out:
             raise Unsupported(found.left_out[name])
-        if name not in names:
-            near = get_close_matches(name, names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names)}"
+        if name not in there:
+            near = get_close_matches(name, names, 3)
+            hint = f"did you mean {near}?" if near else f"it has {list(names[:10])}"
             raise InputError(f"columns: {where} has no column {name!r}; {hint}")

@@ -58,12 +58,14 @@ class SourceDeletes(Protocol):
 class ChosenColumns:
     """The columns of a table over a state. ``left_out``: why a column of the source is none of them, by its name.
 
-    ``untyped``: names of those of which no file says the type.
+    ``untyped``: names of those of which no file says the type. ``names``: of all columns of the source, where some were
+    asked for.
     """
 
     columns: tuple[SourceColumn, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     untyped: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
 from fuse_index.errors import InputError
@@ -48,6 +49,8 @@ from fuse_storage import (
 )
 
 _ALL_COLUMNS = SourceChoice()
+_MAX_REASONS = 10
+"""Why so many files are not known is said in the summary of a commit."""
 
 
 class LeftOutWarning(UserWarning):
@@ -100,7 +103,7 @@ def sync_table(
     fields, staged = _stage_plan(head.store, head.snapshot, plan, votes_only)
     done = _commit_staged(head, plan, fields, staged, builders)
     blocks = sum(segment.block_count for segment in staged.segments)
-    unknown = len(plan.added) - len(plan.opened) + staged.unknown
+    unknown = len(plan.added) - len(plan.opened) + len(staged.unknown)
     result = SyncResult(
         plan.state.version,
         len(plan.added) - unknown,
@@ -164,6 +167,9 @@ def _commit_staged(
     summary: dict[str, Any] = {"source_version": plan.state.version}
     if plan.chosen.left_out and head.snapshot.votes_only:
         summary["without_votes"] = dict(plan.chosen.left_out)
+    if unknown := {**plan.unknown, **staged.unknown}:
+        reasons = dict(islice(unknown.items(), _MAX_REASONS))
+        summary["unknown_files"] = {"count": len(unknown), "reasons": reasons}
     done = transaction.commit("sync", summary=summary)
     _warn_of_new(before.left_out, version)
     return done
@@ -210,7 +216,8 @@ def attach_source(
     state = source.state(votes_only=votes_only)
     if state.columns is None and not state.files:
         raise NotFound(f"{source.url} has no Parquet file, which would say what columns there are: put one there first")
-    opened = open_files(store, source, state, state.files, progress, votes_only)
+    unknown = dict[str, str]() if votes_only else None
+    opened = open_files(store, source, state, state.files, progress, unknown)
     chosen = columns_of_state(None, state, opened, votes_only, choice)
     raise_if_missing(chosen, choice, source.url)
     if not chosen.columns and chosen.left_out and not votes_only:
@@ -219,6 +226,6 @@ def attach_source(
     first = first_attached_snapshot(store, chosen.columns, version, properties, votes_only)
     match = ColumnMatch.of(first, chosen.columns)
     opened = DeletedRows(state, first).of_files(opened)
-    plan = SyncPlan(state, tuple(state.files), opened, (), frozenset(), match, chosen)
+    plan = SyncPlan(state, tuple(state.files), opened, (), frozenset(), match, chosen, unknown=unknown or {})
     staged = _stage_plan(store, first, plan, votes_only)
     return _commit_staged(create_attached_table(store, first), plan, *staged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -11,13 +11,25 @@ from pathlib import Path
 from typing import Any
 
 import fuse_storage as storage
+from fuse_index.errors import InputError
 from fuse_index.sources.formats import detect_format, open_source
 from fuse_index.sources.location import normal_location
 from fuse_index.table.open import attach
 from fuse_index.table.table import Table
 from fuse_index.warehouse.handle import SOURCE_INDEXES, tables_within
 from fuse_index.warehouse.tables import TablesMixin
-from fuse_storage import AlreadyExists, CatalogTable, CreateNamespace, Identifier, NotFound, Shown
+from fuse_storage import (
+    AlreadyExists,
+    CatalogTable,
+    Conflict,
+    CreateNamespace,
+    DropTable,
+    Identifier,
+    NotFound,
+    Shown,
+    SourceVersion,
+    StorageError,
+)
 
 _MAX_SHOWN_NAME = 40
 
@@ -26,16 +38,17 @@ _MAX_SHOWN_NAME = 40
 class SourceIndex(Shown):
     """A table for votes alone of a warehouse. ``location``: of the source, by which it is found. ``url``: of the table.
 
-    ``indexes``: their names.
+    ``indexes``: their names. ``problem``: why the table cannot be opened, if so, and what to do.
     """
 
-    _shown = "source format indexes location url"
+    _shown = "source format indexes location url problem"
 
     source: str
     format: str
     location: str
     url: str
     indexes: tuple[str, ...]
+    problem: str = ""
 
 
 class SourceIndexesMixin(TablesMixin):
@@ -70,7 +83,7 @@ class SourceIndexesMixin(TablesMixin):
         Raises:
             NotFound: There is no source.
             DefinitionError: There is an index of this name, no such kind, or the kind refuses the columns or options.
-            InputError: The source is none of this format.
+            InputError: The source is none of this format, or has indexes as one of another.
             StorageError: A store fails.
 
         Example:
@@ -86,7 +99,7 @@ class SourceIndexesMixin(TablesMixin):
         return table
 
     def source_index(self, source: str | Path, format: str | None = None) -> Table:  # noqa: A002
-        """Open the table for votes alone of a source, or make it, without an index, if there is none.
+        """Open the table for votes alone of a source, or make it, without an index, if it is not there.
 
         Args:
             source: As for ``index_source``.
@@ -97,7 +110,7 @@ class SourceIndexesMixin(TablesMixin):
 
         Raises:
             NotFound: There is no source.
-            InputError: The source is none of this format.
+            InputError: The source is none of this format, or has indexes as one of another.
             StorageError: A store fails.
 
         Example:
@@ -111,8 +124,8 @@ class SourceIndexesMixin(TablesMixin):
         chosen = format or detect_format(str(source), options)
         opened = open_source(chosen, str(source), options)
         location = normal_location(opened.location())
-        if (known := self.find_source_index(location)) is not None:
-            return known
+        if (known := self._open_or_forget(location)) is not None:
+            return _of_format(known, chosen)
         about = {"source": opened.url, "format": chosen, "location": location}
         with suppress(AlreadyExists):
             self.warehouse.commit(lambda state: [CreateNamespace(SOURCE_INDEXES, {})])
@@ -127,7 +140,7 @@ class SourceIndexesMixin(TablesMixin):
         except AlreadyExists:
             if (known := self.find_source_index(location)) is None:
                 raise
-            return known
+            return _of_format(known, chosen)
         return staged.table
 
     def find_source_index(self, location: str) -> Table | None:
@@ -137,7 +150,7 @@ class SourceIndexesMixin(TablesMixin):
             location: The folder of the source, such as ``"s3a://lake/orders"``.
 
         Returns:
-            The table; None if the warehouse has none of this source.
+            The table; None if the warehouse has none of this source, or its files are gone.
 
         Raises:
             StorageError: The store fails.
@@ -146,8 +159,9 @@ class SourceIndexesMixin(TablesMixin):
             >>> fuse.catalog("memory://find-source", create=True).find_source_index("/lake/orders") is None
             True
         """
-        identifier = _identifier(normal_location(location))
-        return self.load_table(identifier) if self.table_exists(identifier) else None
+        with suppress(NotFound):
+            return self.load_table(_identifier(normal_location(location)))
+        return None
 
     def source_places(self) -> dict[tuple[str, str], Identifier]:
         """Map the format and place of each source that has indexes to the identifier of its table for votes alone.
@@ -162,18 +176,15 @@ class SourceIndexesMixin(TablesMixin):
             >>> fuse.catalog("memory://source-places", create=True).source_places()
             {}
         """
-        try:
-            tables = tables_within(self.warehouse.state(), SOURCE_INDEXES)
-        except NotFound:
-            return {}
-        described = [each for each in tables if "location" in each.properties]
-        return {(each.properties["format"], each.properties["location"]): each.identifier for each in described}
+        tables = self._source_tables()
+        return {(each.properties["format"], each.properties["location"]): each.identifier for each in tables}
 
     def source_indexes(self) -> list[SourceIndex]:
         """List the sources that have indexes in the warehouse.
 
         Returns:
-            Each with its format, where its table for votes alone is, and the names of its indexes.
+            Each with its format, where its table for votes alone is, and the names of its indexes; or, with a
+            ``problem``, why that table cannot be opened.
 
         Raises:
             StorageError: The store fails.
@@ -182,11 +193,7 @@ class SourceIndexesMixin(TablesMixin):
             >>> fuse.catalog("memory://source-indexes", create=True).source_indexes()
             []
         """
-        try:
-            tables = tables_within(self.warehouse.state(), SOURCE_INDEXES)
-        except NotFound:
-            return []
-        return [self._describe(each) for each in tables if "location" in each.properties]
+        return [self._describe(each) for each in self._source_tables()]
 
     def drop_source_index(self, source: str | Path) -> None:
         """Forget all indexes of a source: its readers read as ever. ``purge_dropped`` deletes the files later.
@@ -208,18 +215,55 @@ class SourceIndexesMixin(TablesMixin):
             >>> catalog.source_indexes()
             []
         """
-        known = self.source_indexes()
+        known = self._source_tables()
         wanted = {str(source), normal_location(str(source))}
-        found = next((each for each in known if wanted & {each.source, each.location}), None)
+        found = next(
+            (each for each in known if wanted & {each.properties["source"], each.properties["location"]}), None
+        )
         if found is None:
-            shown = ", ".join(each.source for each in known) or "none"
-            raise NotFound(f"the warehouse has no index of {source}: there are indexes of {shown}")
-        self.drop_table(_identifier(found.location))
+            raise NotFound(no_index_problem(str(source), (each.properties["source"] for each in known)))
+        self.drop_table(found.identifier)
+
+    def _source_tables(self) -> list[CatalogTable]:
+        try:
+            tables = tables_within(self.warehouse.state(), SOURCE_INDEXES)
+        except NotFound:
+            return []
+        return [each for each in tables if "location" in each.properties]
 
     def _describe(self, table: CatalogTable) -> SourceIndex:
-        names = tuple(self.load_table(table.identifier).snapshot.definitions)
         about, url = table.properties, self._table_store(table).url
-        return SourceIndex(about["source"], about["format"], about["location"], url, names)
+        names, problem = tuple[str, ...](), ""
+        try:
+            names = tuple(self.load_table(table.identifier).snapshot.definitions)
+        except NotFound:
+            problem = "its files are gone: index the source anew, or drop its index"
+        except StorageError as damage:
+            problem = str(damage)
+        return SourceIndex(about["source"], about["format"], about["location"], url, names, problem)
+
+    def _open_or_forget(self, location: str) -> Table | None:
+        """Open the table of a source; one whose files are gone loses its name, for another to be made."""
+        with suppress(NotFound):
+            named = self.find_table(_identifier(location))
+            with suppress(NotFound):
+                return self.load_table(named.identifier)
+            with suppress(Conflict):  # another session made it anew meanwhile
+                self.warehouse.commit(lambda state: [DropTable(storage.same_table(state, named).id, named.identifier)])
+        return None
+
+
+def no_index_problem(source: str, others: Iterable[str]) -> str:
+    """A sentence on a source that has no index. ``others``: those that have one.
+
+    >>> no_index_problem("/lake/b", ["/lake/a"])
+    'the warehouse has no index of /lake/b: there are indexes of /lake/a'
+    >>> no_index_problem("/lake/b", [])
+    'the warehouse has no index of /lake/b, nor of any other source'
+    """
+    shown = ", ".join(sorted(others))
+    hint = f": there are indexes of {shown}" if shown else ", nor of any other source"
+    return f"the warehouse has no index of {source}{hint}"
 
 
 def default_index_name(kind: str, columns: Sequence[str]) -> str:
@@ -229,6 +273,14 @@ def default_index_name(kind: str, columns: Sequence[str]) -> str:
     'bloom_lower_email'
     """
     return "_".join([kind, *(re.sub(r"\W+", "_", each).strip("_") for each in columns)])
+
+
+def _of_format(table: Table, format_: str) -> Table:
+    """The table, whose source is of this format. Raises InputError for one of another."""
+    source = SourceVersion.of(table.snapshot)
+    if source.format != format_:
+        raise InputError(f"format={format_!r}: {source.url} has indexes as {source.format}: drop these first")
+    return table
 
 
 def _identifier(location: str) -> Identifier:

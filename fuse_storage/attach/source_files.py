@@ -85,21 +85,23 @@ def open_source_files(
     source: str,
     files: Sequence[SourceFile],
     progress: Callable[[int, int], None] | None = None,
-    votes_only: bool = False,
+    unknown: dict[str, str] | None = None,
 ) -> list[tuple[SourceFile, OpenedFile]]:
     """Read the footers of files at a source, in their order. ``store``: the table's, whose options are used.
 
-    Raises StorageError, naming the file; with ``votes_only`` files that nobody can know are left out instead.
+    Raises StorageError, naming the file; with ``unknown`` files that nobody can know are left out instead, and this is
+    told why, by their places.
     """
 
     def open_one(file: SourceFile) -> OpenedFile | None:
         other, key = resolve_foreign_store(store, file.location, source)
         try:
             return open_foreign_file(other, key, file.size, ask_meta=file.modified is None)
-        except UNKNOWABLE:
-            if votes_only:
-                return None
-            raise
+        except UNKNOWABLE as refusal:
+            if unknown is None:
+                raise
+            unknown[file.location] = str(refusal)
+            return None
 
     opened = []
     with ThreadPoolExecutor(_FOOTER_READERS, "fuse-attach") as pool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -59,8 +59,8 @@ _NAIVE, _IN_UTC = types.SPARK_TYPES_BY_NAME["timestamp_ntz"], types.SPARK_TYPES_
 class StagedFiles:
     """Segments over files, the names in these that are not read, and the ids of columns that some have narrower.
 
-    A name is not read that no column has, or where a path gives the column's value. ``unknown``: how many files were
-    left out since nobody can know them. ``converted``: names of columns that only readers here read in some file;
+    A name is not read that no column has, or where a path gives the column's value. ``unknown``: why files were left
+    out that nobody can know, by their places. ``converted``: names of columns that only readers here read in some file;
     ``shredded``: of VARIANTs that some file holds in parts. ``told_variants``: whether some file has a column of
     Parquet's logical type VARIANT, which readers that do not know it may fail on.
     """
@@ -68,7 +68,7 @@ class StagedFiles:
     segments: tuple[StagedSegment, ...]
     unread: frozenset[str]
     narrower: frozenset[int]
-    unknown: int = 0
+    unknown: Mapping[str, str] = field(default_factory=dict)
     converted: frozenset[str] = frozenset()
     shredded: frozenset[str] = frozenset()
     told_variants: bool = False
@@ -104,13 +104,21 @@ def stage_source_files(
 
     Raises SchemaError or Unsupported, naming the file, unless the table is for votes only.
     """
-    started, staged, unread, narrower, unknown = utc_now(), [], set[str](), set[int](), 0
+    started, staged, unread, narrower, unknown = utc_now(), [], set[str](), set[int](), dict[str, str]()
     converted, shredded, told_variants = set[str](), set[str](), False
-    make = _BlockUnit.knowable if rules.votes_only else _BlockUnit.of
-    found = (make(schema, rules, *pair) for pair in opened if not pair[0].deleted_rows(pair[1].parsed.row_count).all())
+
+    def make(file: SourceFile, each: OpenedFile) -> _BlockUnit | None:
+        try:
+            return _BlockUnit.of(schema, rules, file, each)
+        except UNKNOWABLE as refusal:
+            if not rules.votes_only:  # which need not know all files, nor all columns of one
+                raise
+            unknown[file.location] = str(refusal)
+            return None
+
+    found = (make(*pair) for pair in opened if not pair[0].deleted_rows(pair[1].parsed.row_count).all())
     while batch := list(islice(found, MAX_BLOCKS_PER_SEGMENT)):
         units = [unit for unit in batch if unit is not None]
-        unknown += len(batch) - len(units)
         if not units:
             continue
         _write_vectors(store, units)
@@ -154,14 +162,6 @@ class _BlockUnit:
     @property
     def row_count(self) -> int:
         return int(self.row["row_count"])
-
-    @staticmethod
-    def knowable(schema: Schema, rules: FileRules, file: SourceFile, opened: OpenedFile) -> _BlockUnit | None:
-        """The block of a table for votes alone, which need not have all columns of the file; None if it knows none."""
-        try:
-            return _BlockUnit.of(schema, rules, file, opened)
-        except UNKNOWABLE:
-            return None
 
     @staticmethod
     def of(schema: Schema, rules: FileRules, file: SourceFile, opened: OpenedFile) -> _BlockUnit:

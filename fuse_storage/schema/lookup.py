@@ -14,8 +14,12 @@ def lookup_problem(path: str, name: str, above: Sequence[str], names: Sequence[s
     where = f"struct {'.'.join(above)!r}" if above else "the table"
     if count:
         return f"{path!r} is ambiguous: {where} has {[n for n in names if n.lower() == name.lower()]}"
-    near = difflib.get_close_matches(name, names, 3) or names[:10]
-    return f"no column {path!r}: {where} has " + (f"no {name!r}; did you mean {near}?" if near else "no fields")
+    if not names:
+        return f"no column {path!r}: {where} has no fields"
+    near = difflib.get_close_matches(name, names, 3)
+    return f"no column {path!r}: {where} has no {name!r}; " + (
+        f"did you mean {near}?" if near else f"it has {names[:10]}."
+    )
 
 
 def no_fields_problem(path: Sequence[str], above: Sequence[str], data_type: pa.DataType) -> str:

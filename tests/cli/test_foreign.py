@@ -28,6 +28,18 @@ def test_a_folder_is_attached_synced_and_converted(run: Run, tmp_path: Path) -> 
     assert fuse.open_table(table).count() == 15
 
 
+def test_no_table_is_made_below_a_file(run: Run, tmp_path: Path) -> None:
+    lake, file = tmp_path / "lake", tmp_path / "file.txt"
+    lake.mkdir()
+    pq.write_table(pa.table({"id": range(10)}), lake / "0.parquet")
+    file.write_text("x")
+
+    refused = run("attach", str(lake), f"{file}/below/it")
+    assert refused.code == 1
+    told = f"{file}/below/it is below {file}, which is a file, and a table is a folder"
+    assert told.replace(" ", "") in "".join(refused.err.split())
+
+
 def test_versions_of_delta_and_names_of_a_warehouse(run: Run, tmp_path: Path) -> None:
     lake, warehouse = str(tmp_path / "lake"), str(tmp_path / "warehouse")
     write_deltalake(lake, pa.table({"id": range(10)}))
@@ -77,6 +89,22 @@ def test_a_table_for_votes_alone_is_attached_to_a_place(run: Run, tmp_path: Path
     assert "votes on the files" in run("convert", table).err
 
 
+def test_files_that_nobody_can_look_into_are_told(run: Run, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    pq.write_table(pa.table({"id": range(10)}), lake / "0.parquet")
+    (lake / "1.parquet").write_text("PAR1 and no more")
+    (lake / "2.parquet").write_bytes(b"")
+
+    told = " ".join(run("attach", str(lake), str(tmp_path / "table"), "--votes-only").out.split())
+    assert told.startswith("attached 1 files, 10 rows; no votes on 2 more, which cannot be looked into: ")
+    assert "1.parquet" in told
+    assert "2.parquet" in told
+    found = json.loads(run("attach", str(lake), str(tmp_path / "other"), "--votes-only", "--json").out)
+    assert (found["files"], found["unknown_files"]["count"]) == (1, 2)
+    assert sorted(found["unknown_files"]["reasons"]) == [str(lake / "1.parquet"), str(lake / "2.parquet")]
+
+
 @pytest.mark.filterwarnings("default::fuse_index.LeftOutWarning")
 def test_columns_and_ages_are_chosen_as_in_python(run: Run, tmp_path: Path) -> None:
     lake, warehouse = tmp_path / "lake", str(tmp_path / "warehouse")
@@ -98,3 +126,25 @@ def test_columns_and_ages_are_chosen_as_in_python(run: Run, tmp_path: Path) -> N
     narrow = str(tmp_path / "narrow")
     assert run("attach", str(lake), narrow, "--columns", "id", "--columns", "n", "--widen").code == 0
     assert fuse.open_table(narrow).schema.names == ["id", "n"]
+
+
+@pytest.mark.parametrize("format_", ["parquet", "delta"])
+def test_a_column_that_a_source_lacks_is_told_with_those_that_it_has(run: Run, tmp_path: Path, format_: str) -> None:
+    lake, table = tmp_path / "lake", str(tmp_path / "table")
+    rows = pa.table({"id": [1], "city": ["Bonn"], "price": [2.5]})
+    if format_ == "delta":
+        write_deltalake(lake, rows, partition_by=["city"])
+    else:
+        (lake / "city=Bonn").mkdir(parents=True)
+        pq.write_table(rows.drop_columns("city"), lake / "city=Bonn" / "0.parquet")
+
+    def error(columns: str) -> str:
+        done = run("attach", str(lake), table, "--format", format_, "--columns", columns)
+        assert done.code == 1
+        return " ".join(done.err.split())
+
+    assert "has no column 'prize'; did you mean ['price']?" in error("id,prize")
+    for name in ("id", "city", "price"):
+        assert f"'{name}'" in error("id,nope").partition("has no column 'nope'; it has ")[2]
+    with pytest.raises(fuse.InputError, match=r"columns=\[\] names none: name some, or leave it out for all"):
+        fuse.attach(lake, table, format_, columns=[])

@@ -118,7 +118,7 @@ def test_what_is_no_table_is_named_and_left_alone(command, run, files):
         ("empty", "create it first"),
         ("strays", "'notes.txt'"),
         ("plain", "is a file, and a table is a folder"),
-        ("plain/below", "plain/below"),
+        ("plain/below/it", "which is a file, and a table is a folder"),
     ]:
         refused(run(*command.split(), files / place), 1, place, words)
 

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
+from fuse_index import spark as fuse_spark
 from tests.lakes.tables import all_rows, create_iceberg, use_index
 from tests.spark.foreign.sources import FILES, MISSING, a_of, b_of
 from tests.spark.foreign.ways import Use, Ways, conf
@@ -55,6 +57,17 @@ def test_rows_that_are_not_read_in_batches_are_of_spark_s_own_kind(ways: Ways, h
     assert ways.left_out(f"SELECT id, a, b, n FROM {name} WHERE {where} AND plus_one(n) > 0") == [FILES - 1]
     assert ways.left_out(f"SELECT /*+ REPARTITION(2) */ * FROM {name} WHERE {where}") == [FILES - 1]
     assert len(spark.sql(f"SELECT * FROM {name} WHERE {where} AND plus_one(n) > 0").collect()) == 1
+
+
+def test_metadata_tables_have_no_indexes(ways: Ways, home: Path) -> None:
+    spark, name = ways.spark.newSession(), create_iceberg(ways.spark)
+    fuse_spark.install(spark, warehouse=home / "warehouse of metadata")
+    spark.sql(f"CALL fuse.system.index('{name}', 'bloom', array('a'))")
+    for table, column in ("files", "file_path"), ("snapshots", "operation"), ("entries", "status"):
+        with pytest.raises(PySparkException, match=rf"source '{name}.{table}' is not read by a connector"):
+            spark.sql(f"CALL fuse.system.index('{name}.{table}', 'bloom', array('{column}'))")
+    assert spark.sql(f"SELECT * FROM {name}.files WHERE file_path = 'x'").collect() == []
+    assert spark.sql(f"SELECT * FROM {name}.files WHERE record_count > 0").count() == FILES
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from fuse_index.errors import InputError
 from fuse_index.spark.catalog.metadata_tables import to_arrow_stream
 from fuse_index.spark.catalog.table_names import TableNames, TableReference, check_changeable, is_place
 from fuse_index.spark.failures import NO_TABLE, SparkCondition, refusal

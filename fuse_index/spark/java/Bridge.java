@@ -159,6 +159,9 @@ public class Bridge {
     return connector == null || connector.locations().isEmpty() ? null : new String[] {connector.format(), (String) connector.locations().get(0)};
   }
 
+  /** What a query calls the columns of the one source that it reads, by names of the source; null of one that is computed. */
+  public Map<String, String> sourceColumns(Object query) { return SourceColumns.names(((Dataset<?>) query).queryExecution().optimizedPlan()); }
+
   private static List<Rule<LogicalPlan>> withOurs(List<Rule<LogicalPlan>> rules) {
     rules.add(new CatalogTableRule<LogicalPlan>());
     rules.add(new RefreshRule<LogicalPlan>());

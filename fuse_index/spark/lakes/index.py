@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from fuse_index.errors import InputError
+from fuse_index.expressions.to_sql import term_sql
+from fuse_index.expressions.traversal import columns_of, substitute
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, load_definitions
+from fuse_index.indexes.inputs import resolve_term
+from fuse_index.predicate import Term
 from fuse_index.reasons import Reason
 from fuse_index.spark.jobs.write import build_index, undefined_on_failure
 from fuse_index.spark.lakes.source import NamedSource, find_source
@@ -23,7 +27,7 @@ from fuse_index.table.open import attach, open_table
 from fuse_index.table.table import Table
 from fuse_index.warehouse.catalog import Catalog
 from fuse_index.warehouse.source_indexes import default_index_name
-from fuse_storage import AlreadyExists
+from fuse_storage import AlreadyExists, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ def index(
 def index_in_warehouse(spark: SparkSession, source: NamedSource, new: NewIndex, warehouse: Catalog) -> Table:
     """Give a source an index that a warehouse keeps, built by executors. Raises as ``index`` does."""
     table = warehouse.source_index(source.location, source.format)
-    _add_index(spark, table, new)
+    _add_index(spark, table, source, new)
     renew(spark)
     return table
 
@@ -108,7 +112,7 @@ def index_at_place(
     with suppress(AlreadyExists):
         attach(source.location, place, source.format, votes_only=True, options=store)
     table = open_table(place, options=store)
-    _add_index(spark, table, new)
+    _add_index(spark, table, source, new)
     use(spark, place, options=store)
     return table
 
@@ -128,12 +132,29 @@ def refresh_source(spark: SparkSession, table: Table) -> None:
     renew(spark)
 
 
-def _add_index(spark: SparkSession, table: Table, new: NewIndex) -> None:
+def _add_index(spark: SparkSession, table: Table, source: NamedSource, new: NewIndex) -> None:
     """Define an index and have executors build it; what cannot be built is not defined."""
+    if source.columns is not None:
+        new = replace(new, columns=[_in_source_names(each, source.columns, table) for each in new.columns])
     table.create_index(new.name, new.kind, new.columns, build=False, **new.options)
     with undefined_on_failure(table, new.name):
         _build(spark, table, new.name)
     table.refresh()
+
+
+def _in_source_names(column_or_term: str, names: Mapping[str, str | None], table: Table) -> str:
+    """A column of a view or query, or a term of some, as the source writes it. Raises InputError, WhereError."""
+    if names.get(column_or_term, "") is None:
+        raise InputError(f"column {column_or_term!r} is computed: give the term that it is, in columns of the source")
+    schema = table.snapshot.schema
+    known = {field.name: field for field in schema.fields}
+    given = {name: of_source for name, of_source in names.items() if of_source in known}
+    seen = Schema(schema.id, tuple(replace(known[of_source], name=name) for name, of_source in given.items()))
+    term = resolve_term(column_or_term, seen, table.engine)
+    columns: dict[Term, Term] = {
+        each: replace(each, path=(given[each.path[0]], *each.path[1:])) for each in columns_of(term)
+    }
+    return term_sql(substitute(term, columns))
 
 
 def _build(spark: SparkSession, table: Table, name: str, rebuild: bool = False) -> None:

@@ -15,9 +15,10 @@ from fuse_index.spark.catalog.definitions import parse_index_options
 from fuse_index.spark.catalog.procedures import Parameter, Procedure, ProcedureCall
 from fuse_index.spark.lakes.connectors import describe_connectors
 from fuse_index.spark.lakes.index import NewIndex, index_at_place, index_in_warehouse, refresh_source
-from fuse_index.spark.lakes.source import find_source
+from fuse_index.spark.lakes.source import NamedSource, find_source
 from fuse_index.spark.lakes.use import renew
 from fuse_index.table.table import Table
+from fuse_index.warehouse.source_indexes import no_index_problem
 from fuse_storage import NotFound
 
 _SOURCE = Parameter("source", "a name such as spark_catalog.db.t, ice.db.t or delta.`/path`, or a path or URL")
@@ -30,6 +31,7 @@ _INDEX_SCHEMA = pa.schema(
         ("indexed", pa.int64()),
         ("location", pa.string()),
         ("connector", pa.string()),
+        ("problem", pa.string()),
     ]
 )
 
@@ -47,8 +49,14 @@ def _index(call: ProcedureCall) -> pa.Table:
 
 
 def _list(call: ProcedureCall) -> pa.Table:
-    warehouse = call.names.require_warehouse()
-    return _rows(call.spark, [warehouse.load_table(each) for each in warehouse.source_places().values()])
+    warehouse, tables, broken = call.names.require_warehouse(), list[Table](), list[Mapping[str, str]]()
+    for each in warehouse.source_indexes():
+        if each.problem:
+            place = {"source": each.source, "format": each.format, "location": each.url}
+            broken.append({**place, "problem": each.problem})
+        elif (table := warehouse.find_source_index(each.location)) is not None:
+            tables.append(table)
+    return pa.concat_tables([_rows(call.spark, tables), pa.Table.from_pylist(broken, _INDEX_SCHEMA)])
 
 
 def _refresh(call: ProcedureCall) -> pa.Table:
@@ -58,26 +66,33 @@ def _refresh(call: ProcedureCall) -> pa.Table:
 
 
 def _drop(call: ProcedureCall) -> pa.Table:
-    warehouse, table = call.names.require_warehouse(), _table_of(call)
-    rows = _rows(call.spark, [table])
     if call["index"] is None:
-        warehouse.drop_source_index((table.snapshot.source or {})["url"])
+        warehouse, location = call.names.require_warehouse(), _source(call).location
+        table = warehouse.find_source_index(location)
+        rows = _rows(call.spark, [] if table is None else [table])
+        warehouse.drop_source_index(location)
     else:
+        table = _table_of(call)
+        rows = _rows(call.spark, [table])
         table.drop_index(call["index"])
         rows = rows.filter(pa.compute.equal(rows.column("index"), call["index"]))
     renew(call.spark)
     return rows
 
 
+def _source(call: ProcedureCall) -> NamedSource:
+    return find_source(call.spark, call["source"], call["format"], call.names.options)
+
+
 def _table_of(call: ProcedureCall) -> Table:
     """The table for votes alone that the warehouse has of the source. Raises NotFound, which names others."""
-    warehouse = call.names.require_warehouse()
-    found = find_source(call.spark, call["source"], call["format"], call.names.options)
-    table = warehouse.find_source_index(found.location)
-    if table is None:
-        shown = ", ".join(sorted(location for _, location in warehouse.source_places())) or "none"
-        raise NotFound(f"the warehouse has no index of {found.location}: there are indexes of {shown}")
-    return table
+    warehouse, location = call.names.require_warehouse(), _source(call).location
+    if (table := warehouse.find_source_index(location)) is not None:
+        return table
+    known = {place for _, place in warehouse.source_places()}
+    if location in known:
+        raise NotFound(f"the files of the index of {location} are gone: index the source anew, or drop its index")
+    raise NotFound(no_index_problem(location, known))
 
 
 def _rows(spark: SparkSession, tables: Sequence[Table]) -> pa.Table:

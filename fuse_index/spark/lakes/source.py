@@ -18,10 +18,15 @@ from fuse_storage import NotFound
 
 @dataclass(frozen=True, slots=True)
 class NamedSource:
-    """A source that is meant. ``location``: as ``normal_location`` writes it."""
+    """A source that is meant. ``location``: as ``normal_location`` writes it.
+
+    ``columns``: what the source calls the columns of a view or query that reads it, by the names there; None for one
+    that is computed. None where the source itself is named.
+    """
 
     format: str
     location: str
+    columns: Mapping[str, str | None] | None = None
 
 
 def find_source(
@@ -35,15 +40,15 @@ def find_source(
         return NamedSource(format_ or detect_format(source, dict(options)), normal_location(source))
     try:
         rows = spark.table(source) if isinstance(source, str) else source
-        found = jvm_bridge(spark).source(rows._jdf)
+        found, columns = jvm_bridge(spark).source(rows._jdf), dict(jvm_bridge(spark).sourceColumns(rows._jdf))
     except (PySparkException, Py4JJavaError) as refusal:
         raise NotFound(f"source {source!r} cannot be read: {str(refusal).strip().splitlines()[0]}") from refusal
     if found is None:
         raise InputError(
             f"source {source!r} is not read by a connector that is known here: give a table of Parquet files, Delta or "
-            f"Iceberg, or a path"
+            f"Iceberg (none of its metadata), or a path"
         )
     read_as, location = list(found)
     if format_ not in (None, read_as):
         raise InputError(f"format={format_!r}: {source!r} is read as {read_as}")
-    return NamedSource(read_as, normal_location(location))
+    return NamedSource(read_as, normal_location(location), columns)

@@ -192,6 +192,10 @@ def test_files_that_nobody_can_know_are_read_as_ever(tmp_path: Path) -> None:
     assert (result.added_files, result.unknown_files, result.kept_files) == (1, 4, 1)
     assert table.schema.names == ["id", "name", "more"]
     assert {Path(each).name for each in known_files(table.stored)} == {"one.parquet", "two.parquet"}
+    told = table.snapshot.summary["unknown_files"]
+    assert told["count"] == 4
+    assert "is no Parquet file" in told["reasons"][str(folder / "broken.parquet")]
+    assert "type.parquet" in told["reasons"][str(folder / "type.parquet")]
     again = table.sync()
     assert (again.added_files, again.unknown_files, again.snapshot) == (0, 4, result.snapshot)
 

@@ -1,5 +1,6 @@
 """Indexes of sources in a warehouse: made once, found by where the source is, shown by no listing of tables."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -101,12 +102,61 @@ def test_a_dropped_index_is_made_anew(lake: Path, catalog: fuse.Catalog) -> None
     assert list(second.snapshot.definitions) == ["bloom_name"]
 
 
+def test_an_index_whose_files_are_gone_is_told_of_made_anew_and_dropped(lake: Path, catalog: fuse.Catalog) -> None:
+    other = lake.parent / "other"
+    other.mkdir()
+    pq.write_table(ROWS, other / "one.parquet")
+    first = catalog.index_source(lake, "bloom", ["id"])
+    catalog.index_source(other, "bloom", ["id"])
+    shutil.rmtree(first.stored.store.url)
+
+    gone, whole = catalog.source_indexes()
+    assert (gone.source, gone.indexes) == (str(lake), ())
+    assert "its files are gone: index the source anew" in gone.problem
+    assert (whole.source, whole.indexes, whole.problem) == (str(other), ("bloom_id",), "")
+    assert catalog.find_source_index(str(lake)) is None
+    second = catalog.index_source(lake, "bloom", ["name"])
+    assert second.stored.store.url != first.stored.store.url
+    assert [each.problem for each in catalog.source_indexes()] == ["", ""]
+
+    shutil.rmtree(second.stored.store.url)
+    catalog.drop_source_index(lake)
+    assert [each.source for each in catalog.source_indexes()] == [str(other)]
+    with pytest.raises(fuse.NotFound, match=rf"no index of {lake}: there are indexes of {other}"):
+        catalog.drop_source_index(lake)
+
+
+def test_a_source_has_indexes_as_one_format(lake: Path, catalog: fuse.Catalog) -> None:
+    catalog.index_source(lake, "bloom", ["id"])
+    with pytest.raises(fuse.InputError, match=r"format='delta': .*orders has indexes as parquet: drop these first"):
+        catalog.index_source(lake, "bloom", ["name"], format="delta")
+    write_deltalake(str(lake), ROWS)
+    with pytest.raises(fuse.InputError, match="has indexes as parquet"):
+        catalog.index_source(lake, "bloom", ["name"])
+    catalog.drop_source_index(lake)
+    assert catalog.index_source(lake, "bloom", ["name"]).snapshot.source is not None
+    assert [each.format for each in catalog.source_indexes()] == ["delta"]
+
+
+def test_an_index_with_a_damaged_state_does_not_hide_others(lake: Path, catalog: fuse.Catalog) -> None:
+    table = catalog.index_source(lake, "bloom", ["id"])
+    for each in Path(table.stored.store.url, "_refs").rglob("*.json"):
+        each.write_bytes(b"{")
+
+    (found,) = catalog.source_indexes()
+    assert found.problem
+    catalog.drop_source_index(lake)
+    assert catalog.index_source(lake, "bloom", ["id"]).snapshot.votes_only
+
+
 def test_what_cannot_be_indexed_is_told(tmp_path: Path, lake: Path, catalog: fuse.Catalog) -> None:
     with pytest.raises(fuse.NotFound, match="no folder"):
         catalog.index_source(tmp_path / "nowhere", "bloom", ["id"])
     with pytest.raises(fuse.InputError, match="format='csv'"):
         catalog.index_source(lake, "bloom", ["id"], format="csv")
-    with pytest.raises(fuse.NotFound, match=r"no index of .*lake: there are indexes of none"):
+    with pytest.raises(fuse.InputError, match="is no Delta table"):
+        catalog.index_source(lake, "bloom", ["id"], format="delta")
+    with pytest.raises(fuse.NotFound, match=r"no index of .*lake, nor of any other source"):
         catalog.drop_source_index(lake.parent)
     with pytest.raises(fuse.DefinitionError, match="no index kind"):
         catalog.index_source(lake, "blom", ["id"])

@@ -1,6 +1,7 @@
 """Indexes of sources as users get them: by CALL and in Python, found again by the warehouse, refreshed and let go."""
 
 import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -104,6 +105,36 @@ def test_a_source_is_named_as_queries_name_it(session: SparkSession, lake: Path,
         )
     finally:
         session.sql("DROP TABLE lake_of_names")
+
+
+@pytest.mark.every_spark
+def test_columns_of_a_view_are_those_of_its_source_that_it_names_so(session: SparkSession, lake: Path) -> None:
+    columns = "id AS key, key AS `other key`, lower(key) AS small"
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW renamed AS SELECT {columns} FROM parquet.`{lake}` WHERE amount < 9")
+
+    def index(column: str) -> str:
+        return f"CALL fuse.system.index('renamed', 'bloom', array('{column}'))"
+
+    made = [session.sql(index(each)).collect()[-1] for each in ("key", "other key", "upper(`other key`)")]
+    assert [(row["index"], row["columns"]) for row in made] == [
+        ("bloom_id", ["id"]),
+        ("bloom_key", ["key"]),
+        ("bloom_upper_key", ["upper(key)"]),
+    ]
+    assert use_of(session, f"SELECT key FROM renamed WHERE `other key` = '{key(2, 7)}'") == SourceUse(
+        "parquet", FILES, FILES - 1, 0, 1
+    )
+    assert "column 'small' is computed" in failure(session, index("small"))
+    assert "no column 'amount'" in failure(session, index("amount"))
+
+
+def test_a_column_of_char_is_no_computed_one(session: SparkSession, lake: Path) -> None:
+    session.sql(f"CREATE TABLE lake_of_chars (id BIGINT, key CHAR(9)) USING parquet LOCATION '{lake}'")
+    try:
+        [row] = session.sql("CALL fuse.system.index('lake_of_chars', 'bloom', array('key'))").collect()
+        assert row["columns"] == ["key"]
+    finally:
+        session.sql("DROP TABLE lake_of_chars")
 
 
 @pytest.mark.every_spark
@@ -222,6 +253,29 @@ def test_indexes_are_listed_and_dropped_one_by_one_and_all_together(session: Spa
         fuse_spark.explain(session.sql(query))
 
 
+def test_an_index_whose_files_are_gone_stands_in_nobodys_way(session: SparkSession, lake: Path, tmp_path: Path) -> None:
+    index = f"CALL fuse.system.index('{lake}', 'bloom', array('key'))"
+    [made] = session.sql(index).collect()
+    second = tmp_path / "second"
+    second.mkdir()
+    pq.write_table(rows(0), second / "0.parquet")
+    other = fuse.catalog(tmp_path / "warehouse").index_source(second, "bloom", ["id"])
+    shutil.rmtree(made["location"])
+
+    listed = session.sql("CALL fuse.system.source_indexes()").collect()
+    assert {(row["source"], row["index"]) for row in listed} == {(str(second), "bloom_id"), (str(lake), None)}
+    assert [row["problem"] for row in listed if row["problem"]] == [
+        "its files are gone: index the source anew, or drop its index"
+    ]
+    assert "are gone: index the source anew" in failure(session, f"CALL fuse.system.refresh_source_index('{lake}')")
+    [again] = session.sql(index).collect()
+    assert again["location"] not in (made["location"], other.stored.store.url)
+    shutil.rmtree(again["location"])
+    assert session.sql(f"CALL fuse.system.drop_source_index('{lake}')").collect() == []
+    [left] = session.sql("CALL fuse.system.source_indexes()").collect()
+    assert left["source"] == str(second)
+
+
 @pytest.mark.every_spark
 def test_keys_of_a_join_that_were_broadcast_leave_out_files(session: SparkSession, lake: Path) -> None:
     fuse_spark.index(session, str(lake), "bloom", ["key"])
@@ -285,6 +339,7 @@ def test_what_cannot_be_indexed_is_said_in_one_sentence(session: SparkSession, l
         f"'{lake}', 'bloom', array('kee')": "no column 'kee'",
         f"'{lake}', 'bloom', array()": r"columns => \[\]: give names",
         f"'{lake}', 'bloom', array('key'), format => 'orc'": "format='orc': give parquet, delta, iceberg",
+        f"'{lake}', 'bloom', array('key'), format => 'delta'": "format='delta': .*lake has indexes as parquet",
     }
     for arguments, sentence in calls.items():
         assert re.search(sentence, failure(session, f"CALL fuse.system.index({arguments})")), arguments

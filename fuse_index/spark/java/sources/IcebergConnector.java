@@ -19,6 +19,8 @@ public class IcebergConnector extends Connector {
   /** The scan of a query. Statements that copy files have another, those that write deletes another table, changelogs have both. */
   private static final String SCAN = "org.apache.iceberg.spark.source.SparkBatchQueryScan";
   private static final String TABLE = "org.apache.iceberg.spark.source.SparkTable";
+  /** What `db.t.files` and its like are: rows of theirs are in no data file. */
+  private static final String METADATA_TABLE = "org.apache.iceberg.BaseMetadataTable";
   private static final String PARTITION = "org.apache.iceberg.spark.source.SparkInputPartition";
   private static final String GROUP = "org.apache.iceberg.BaseScanTaskGroup";
   /** What a scan calls the columns that it reads: from Spark 4.1 on, and before. */
@@ -35,18 +37,28 @@ public class IcebergConnector extends Connector {
     if (!(leaf instanceof DataSourceV2ScanRelation)) return null;
     DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) leaf;
     boolean known = relation.scan().getClass().getName().equals(SCAN) && relation.relation().table().getClass().getName().equals(TABLE);
-    return known ? new IcebergConnector(relation) : null;
+    return known && !isMetadata(table(relation)) ? new IcebergConnector(relation) : null;
   }
 
-  public String format() { return "iceberg"; }
+  private static boolean isMetadata(Object table) {
+    Class<?> type = table.getClass();
+    while (type != null && !type.getName().equals(METADATA_TABLE)) type = type.getSuperclass();
+    return type != null;
+  }
 
-  public List<String> locations() {
+  private static Object table(DataSourceV2ScanRelation relation) { return called(relation.relation().table(), "table"); }
+
+  private static Object called(Object object, String method) {
     try {
-      return Collections.singletonList((String) Reflection.call(Reflection.call(relation.relation().table(), "table"), "location"));
+      return Reflection.call(object, method);
     } catch (ReflectiveOperationException otherVersion) {
       throw new IllegalStateException(otherVersion);
     }
   }
+
+  public String format() { return "iceberg"; }
+
+  public List<String> locations() { return Collections.singletonList((String) called(table(relation), "location")); }
 
   protected Map<String, String> options() {
     CaseInsensitiveStringMap options = relation.relation().options();

@@ -10,7 +10,10 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.util.CharVarcharCodegenUtils;
 import org.apache.spark.sql.types.AtomicType;
 import org.apache.spark.sql.types.DataType;
 
@@ -33,6 +36,29 @@ public class SourceColumns {
 
   public SourceColumns(LogicalPlan leaf) {
     for (Attribute column : ScalaLists.toJava(leaf.output())) names.put(column.exprId(), column.name());
+  }
+
+  /** What a query calls its columns, and its leaf calls them; null of one that is computed. CHARs are none, though reading pads them. */
+  public static Map<String, String> names(LogicalPlan query) {
+    List<Attribute> output = ScalaLists.toJava(query.output());
+    List<Expression> values = new ArrayList<Expression>(output);
+    for (LogicalPlan plan = query; plan != Trees.below(query); plan = Trees.child(plan)) {
+      if (plan instanceof Project) for (int i = 0; i < values.size(); i++) values.set(i, Trees.inline((Project) plan, (Expression) values.get(i)));
+    }
+    Map<String, String> names = new HashMap<String, String>();
+    for (int i = 0; i < values.size(); i++) {
+      Expression value = (Expression) values.get(i);
+      if (isPadded(value)) value = (Expression) value.references().head();
+      names.put(((Attribute) output.get(i)).name(), value instanceof Attribute ? ((Attribute) value).name() : null);
+    }
+    return names;
+  }
+
+  private static boolean isPadded(Expression value) {
+    if (value instanceof StaticInvoke && ((StaticInvoke) value).staticObject() == CharVarcharCodegenUtils.class) return true;
+    boolean padded = false;
+    for (Expression part : ScalaLists.toJava(value.children())) padded |= isPadded(part);
+    return padded;
   }
 
   void put(String name, NestedField column, SourceIndex.Column ours) {
