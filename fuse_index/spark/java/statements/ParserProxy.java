@@ -19,12 +19,12 @@ import org.codehaus.janino.SimpleCompiler;
  */
 public final class ParserProxy {
   private static final Map<Set<Class<?>>, Constructor<?>> COMPILED = new ConcurrentHashMap<Set<Class<?>>, Constructor<?>>();
-  /** Of this version of ours alone: another's may stand in the place of the same parser. */
+  /** The class of this version of ours alone: another's may stand in the place of the same parser. */
   private static final String NAME = ParserProxy.class.getName().replace('.', '_');
 
   private ParserProxy() {}
 
-  /** Of all interfaces of a parser: whoever looks for one of another library, as Iceberg does, still finds it. */
+  /** A proxy with all interfaces of a parser: whoever looks for one of another library, as Iceberg does, still finds it. */
   public static Object make(Object parser, InvocationHandler handler) {
     Set<Class<?>> interfaces = new LinkedHashSet<Class<?>>();
     interfaces.add(ParserInterface.class);
