@@ -106,7 +106,7 @@ def test_columns_are_chosen(tmp_path: Path) -> None:
     two = pa.table({"id": [2], "x": ["text"], "y": [8], "z": [9]})
     with pytest.raises(fuse.SchemaError, match=r"column 'x' is int64 in .* and string"):
         attach(tmp_path, one, two)
-    with pytest.raises(fuse.InputError, match=r"no column 'yy'; it has id"):
+    with pytest.raises(fuse.InputError, match=r"no column 'yy'; did you mean \['y'\]"):
         attach(tmp_path, one, two, columns=["id", "yy"])
     with pytest.raises(fuse.Unsupported, match="column 'clock' is of type time"):
         attach(tmp_path, one, two, columns=["id", "clock"])
