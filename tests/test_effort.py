@@ -18,7 +18,6 @@ PLANNED = ("catalog", "foreign", "native", "server")
 """Rooms of what Spark's parser, planner, readers and servers hand over, which differs between versions."""
 ALIKE = {
     "catalog/test_attach.py",
-    "catalog/test_errors.py",
     "catalog/test_remedies.py",
     "catalog/test_statement_conflicts.py",
     "foreign/test_partitions.py",
