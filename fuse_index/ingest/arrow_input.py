@@ -12,7 +12,6 @@ import pyarrow as pa
 from fuse_index.errors import InputError
 from fuse_index.expressions import types
 from fuse_index.expressions.variant.columns import encode_parts, encode_values, parse_variants, text_schema
-from fuse_index.ingest.python_values import REFUSALS, array_of_type, describe_refused
 from fuse_index.ingest.read_files import read_files
 from fuse_index.sql.ddl import parse_schema
 from fuse_storage import VARIANT_STORAGE, holds_variant, is_variant, type_without_variants
@@ -136,6 +135,8 @@ def _table_from_pandas(data: Any, schema: pa.Schema) -> pa.Table:
 
 def _column_array(values: Any, name: str, schema: pa.Schema, make: Callable[..., pa.Array]) -> pa.Array:
     """Make values a column of its type in the schema, or of the type that they suggest where it has none."""
+    from fuse_index.ingest.python_values import REFUSALS, array_of_type, describe_refused
+
     data_type = schema.field(name).type if name in schema.names else None
     try:
         if isinstance(values, pa.Array | pa.ChunkedArray):

@@ -20,7 +20,6 @@ from fuse_index.handle import TableHandle
 from fuse_index.indexes.builder import index_builders
 from fuse_index.indexes.inputs import resolve_term
 from fuse_index.ingest import arrow_input
-from fuse_index.ingest.python_values import REFUSALS, array_of_type
 from fuse_index.ingest.schema_merge import evolved_table, schema_merge
 from fuse_index.operations.dml_job import MAX_REPLANS, DmlJob
 from fuse_index.operations.merge_clauses import MergeClauses, MergeClauseSpec
@@ -154,6 +153,8 @@ class StatementJobsMixin(TableHandle):
         if isinstance(value, str):
             term = self._value(value, schema)
             return lambda rows: evaluate_term(term, rows, self.context, self.host.functions, strict=True)
+        from fuse_index.ingest.python_values import REFUSALS, array_of_type
+
         kind = schema.find([name]).type
         try:
             told = encode_parts([value], kind, name)

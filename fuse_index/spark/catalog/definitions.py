@@ -197,6 +197,8 @@ def parse_default_of(change: ColumnDefinition | UpdateColumnDefaultValue, data_t
     """The value of a DEFAULT of a column of this type. Raises InputError."""
     if change.default is None:
         return None
+    if is_variant(data_type):
+        raise InputError(f"column {change.path[-1]!r} is VARIANT and cannot have a DEFAULT: leave it NULL")
     if change.default is not msgspec.UNSET and not is_compound(data_type):
         try:
             return decode_catalyst_value(change.default, data_type)
