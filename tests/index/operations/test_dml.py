@@ -306,7 +306,7 @@ def test_what_a_clause_leaves_alone_is_not_rewritten(table):
         ),
         ({"matched": ["update"]}, fuse.InputError, "a dict that says"),
         ({"matched": {"update": 3}}, fuse.InputError, "the condition of 'update' is Spark SQL text"),
-        ({"matched": {"update": "n > 1"}}, fuse.WhereError, r"did you mean \['source', 'target'\]"),
+        ({"matched": {"update": "n > 1"}}, fuse.WhereError, r"it has \['source', 'target'\]"),
         ({"matched": {"update": "source.x > 1"}}, fuse.WhereError, "struct 'source' has no 'x'"),
         ({"matched": {"update": "soundex(source.n) > 'a'"}}, fuse.OpaqueError, "only Spark can evaluate"),
         ({"not_matched": {"insert": "target.n > 1"}}, fuse.WhereError, "no column 'target'"),

@@ -98,6 +98,7 @@ TEXTS: dict[str, object] = {
     "text": "OPTIMIZE t",
     "catalog": "fuse",
     "off": "bloom",
+    "condition": "id = 1",
 }
 OTHERWISE: dict[str, dict[str, object]] = {
     "create index": {"columns": [{"path": ["a"]}]},
@@ -114,7 +115,7 @@ def test_a_request_that_lacks_a_member_or_has_another_is_refused_by_name(tag: st
     assert type(requests.decode_request(json.dumps(request))) is requests.request_type(json.dumps(request))
     with pytest.raises(msgspec.ValidationError, match="`more`"):
         requests.decode_request(json.dumps({**request, "more": 1}))
-    optional = {"load table": {"changes"}, "change rows": {"off"}}.get(tag, set())
+    optional = {"load table": {"changes"}, "change rows": {"off", "condition"}}.get(tag, set())
     for name in set(REQUESTS[tag].__struct_fields__) - optional:
         with pytest.raises(msgspec.ValidationError, match=f"`{name}`"):
             requests.decode_request(json.dumps({key: value for key, value in request.items() if key != name}))
