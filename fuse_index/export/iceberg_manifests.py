@@ -185,9 +185,10 @@ def _store_file(store: Store, root: str, key: str) -> Any:
     class Written(io.BytesIO):
         def close(self) -> None:
             if not self.closed:
-                file.size = len(self.getvalue())
-                store.create(key, self.getvalue())
-            super().close()
+                data = self.getvalue()
+                super().close()  # first: Python closes once more what it forgets open, after a failure too
+                file.size = len(data)
+                store.create(key, data)
 
     class StoreFile(OutputFile):
         size = 0

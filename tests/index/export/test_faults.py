@@ -1,5 +1,6 @@
 """An export that dies at any of its writes leaves the former or the new one, and the next export makes up for it."""
 
+import gc
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,3 +51,23 @@ def test_a_fault_at_each_write_is_made_up_for(tmp_path: Path, name: str, mode: F
             assert failing_write > 2
             return
     raise AssertionError("no end of its writes")
+
+
+def test_a_file_that_could_not_be_written_is_not_written_when_it_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python closes each file that nobody has any more, and closing writes it."""
+    change_after_export(tmp_path)
+    asked: list[str] = []
+
+    def full(store: FaultyStore, key: str, data: bytes, overwrite: bool = False) -> None:
+        if not key.endswith(".avro"):
+            return store.store.create(key, data, overwrite)
+        asked.append(key)
+        raise StorageError(f"{key} is not written: there is no room")
+
+    monkeypatch.setattr(FaultyStore, "create", full)
+    with pytest.raises(StorageError, match="there is no room"):
+        export_iceberg(StoredTable.open(FaultyStore(open_store(tmp_path), 0, "before")))
+    gc.collect()
+    assert len(asked) == len(set(asked)) > 0
