@@ -41,12 +41,27 @@ class Column:
     type: pa.DataType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A constant: ``value`` is what ``pa.scalar(value, type).as_py()`` gives; None is NULL of that type."""
+    """A constant: ``value`` is what ``pa.scalar(value, type).as_py()`` gives; None is NULL of that type.
+
+    NaN is equal to itself, as it is in conditions: Python 3.13 has no two dataclasses equal that hold one.
+
+    >>> Literal(float("nan"), pa.float64()) == Literal(float("nan"), pa.float64())
+    True
+    """
 
     value: Any
     type: pa.DataType
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        is_nan = self.value != self.value and other.value != other.value
+        return bool(is_nan or self.value == other.value) and self.type == other.type
+
+    def __hash__(self) -> int:
+        return hash((self.value if self.value == self.value else None, self.type))
 
 
 @dataclass(frozen=True, slots=True)
