@@ -67,15 +67,15 @@ def check_literals(predicate: Predicate) -> None:
     """Raises InputError for a constant that its type cannot hold whole, such as 1.5 of INT: it would be taken for 1."""
     for leaf in predicate_leaves(predicate):
         listed = leaf.values if isinstance(leaf, In) else ()  # of which there may be a million
-        literals = [
-            *listed,
-            *(each for each in nodes(leaf.term if isinstance(leaf, In) else leaf) if isinstance(each, Literal)),
-        ]
-        for data_type in {id(each.type): each.type for each in literals}.values():
-            try:
-                check_uncut([each.value for each in literals if each.type is data_type], data_type)
-            except pa.ArrowInvalid as problem:
-                raise InputError(f"the condition has a constant that is none of its type: {problem}") from None
+        others = (each for each in nodes(leaf.term if isinstance(leaf, In) else leaf) if isinstance(each, Literal))
+        by_type: dict[int, tuple[pa.DataType, list[Any]]] = {}
+        for each in (*listed, *others):
+            by_type.setdefault(id(each.type), (each.type, []))[1].append(each.value)
+        try:
+            for data_type, values in by_type.values():
+                check_uncut(values, data_type)
+        except pa.ArrowInvalid as problem:
+            raise InputError(f"the condition has a constant that is none of its type: {problem}") from None
 
 
 def may_raise(predicate: Predicate, context: Context) -> bool:
