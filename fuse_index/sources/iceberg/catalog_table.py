@@ -20,16 +20,16 @@ def load_table_of_catalog(catalog: str, name: str) -> tuple[Any, UnknownColumns]
     """A table, and its columns of unknown types. Raises what PyIceberg and its catalogues do."""
     from pyiceberg.catalog import load_catalog
 
-    opened = load_catalog(catalog)
-    try:
-        return opened.load_table(name), {}
-    except Exception:  # of pydantic, of PyIceberg, which has no common base, or of a catalogue of somebody else
-        with suppress(Exception):
-            session = getattr(opened, "_session", None)  # a catalogue of REST has no other place for whom it asks
-            table, unknown = _from_file(catalog, name) if session is None else _from_answer(opened, session, name)
-            if any(unknown.values()):
-                return table, unknown
-        raise
+    with load_catalog(catalog) as opened:  # a catalogue in a database holds connections until it is closed
+        try:
+            return opened.load_table(name), {}
+        except Exception:  # of pydantic, of PyIceberg, which has no common base, or of a catalogue of somebody else
+            with suppress(Exception):
+                session = getattr(opened, "_session", None)  # a catalogue of REST has no other place for whom it asks
+                table, unknown = _from_file(catalog, name) if session is None else _from_answer(opened, session, name)
+                if any(unknown.values()):
+                    return table, unknown
+            raise
 
 
 def _from_file(catalog: str, name: str) -> tuple[Any, UnknownColumns]:
@@ -38,7 +38,8 @@ def _from_file(catalog: str, name: str) -> tuple[Any, UnknownColumns]:
 
     from fuse_index.sources.iceberg.lenient_io import without_lenience
 
-    table = load_catalog(catalog, **{PY_IO_IMPL: _LENIENT_IO}).load_table(name)
+    with load_catalog(catalog, **{PY_IO_IMPL: _LENIENT_IO}) as opened:
+        table = opened.load_table(name)
     return load_metadata(table.metadata_location, without_lenience(table.io.properties))
 
 

@@ -48,18 +48,39 @@ def catalog(request: pytest.FixtureRequest, glue: str, tmp_path: Path, monkeypat
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_table_is_found_by_its_name_and_followed(catalog: str, tmp_path: Path) -> None:
-    known = load_catalog(catalog)
-    known.create_namespace("db")
-    source = known.create_table("db.t", ROWS.schema)
-    source.append(ROWS)
-    table = fuse.attach(f"iceberg://{catalog}/db.t", tmp_path / "table", "iceberg", max_age="0.001s")
-    table.create_index("by_name", "bloom", ["name"])
-    assert_same_rows(table, ROWS, ["name = 'n7'", "id = 33"])
+    with load_catalog(catalog) as known:
+        known.create_namespace("db")
+        source = known.create_table("db.t", ROWS.schema)
+        source.append(ROWS)
+        table = fuse.attach(f"iceberg://{catalog}/db.t", tmp_path / "table", "iceberg", max_age="0.001s")
+        table.create_index("by_name", "bloom", ["name"])
+        assert_same_rows(table, ROWS, ["name = 'n7'", "id = 33"])
 
-    source.append(pa.table({"id": [500], "name": ["new"]}))
+        source.append(pa.table({"id": [500], "name": ["new"]}))
     assert fuse.open_table(tmp_path / "table").to_arrow("name = 'new'").to_pylist() == [{"id": 500, "name": "new"}]
     with pytest.raises(fuse.StorageError, match=r"db\.none cannot be read as an Iceberg table"):
         fuse.attach(f"iceberg://{catalog}/db.none", tmp_path / "other", "iceberg")
+
+
+@pytest.mark.parametrize("catalog", ["sql"], indirect=True)
+def test_no_connection_stays_open_to_a_catalogue_in_a_database(
+    catalog: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with load_catalog(catalog) as known:
+        known.create_namespace("db")
+        known.create_table("db.t", ROWS.schema)
+        make_variants(known.create_table("db.v", WITH_VARIANT))
+    opened: list[Any] = []
+
+    def open_catalog(name: str, **properties: str) -> Any:
+        opened.append(load_catalog(name, **properties))
+        return opened[-1]
+
+    monkeypatch.setattr("pyiceberg.catalog.load_catalog", open_catalog)
+    for name in ("t", "v"):  # PyIceberg reads t, and not v as it is
+        assert fuse.attach(f"iceberg://{catalog}/db.{name}", tmp_path / name, "iceberg").schema.names[0] == "id"
+    assert len(opened) >= 3
+    assert [one.engine.pool.checkedin() for one in opened] == [0] * len(opened)
 
 
 VARIANTS = ['{"a":1}', None, '[1,"x"]', '{"a":7}']
@@ -93,9 +114,9 @@ WITH_VARIANT = pa.schema([("id", pa.int64()), ("v", BINARIES)])
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_variant_of_a_table_in_a_catalogue_is_one_of_ours(catalog: str, tmp_path: Path) -> None:
-    known = load_catalog(catalog)
-    known.create_namespace("other")
-    make_variants(known.create_table("other.t", WITH_VARIANT))
+    with load_catalog(catalog) as known:
+        known.create_namespace("other")
+        make_variants(known.create_table("other.t", WITH_VARIANT))
     check_variants(f"iceberg://{catalog}/other.t", tmp_path / "table")
     with pytest.raises(fuse.StorageError, match=r"other\.none cannot be read as an Iceberg table"):
         fuse.attach(f"iceberg://{catalog}/other.none", tmp_path / "other", "iceberg")
