@@ -24,6 +24,7 @@ from fuse_index.spark.native import snapshot_planner
 from fuse_index.spark.session import _sessions
 from fuse_storage import process_cache
 from tests.effort import effort, in_turn
+from tests.sketches import needs_sketches
 
 SCHEMA = (
     "city STRING, n INT, big BIGINT, d DOUBLE, f FLOAT, price DECIMAL(10,2), wide DECIMAL(20,4), "
@@ -342,6 +343,7 @@ def test_a_sum_that_may_overflow_is_left_to_spark(spark: SparkSession, tmp_path:
         df.groupBy("k").sum("big").collect()
 
 
+@needs_sketches
 def test_sketches_are_those_that_spark_would_make(spark: SparkSession, tmp_path: Path) -> None:
     fuse_spark.install(spark)
     table = fuse.create_table(
@@ -380,6 +382,7 @@ def test_sketches_are_those_that_spark_would_make(spark: SparkSession, tmp_path:
     assert whole.collect()[0].n == pytest.approx(len(set(ids) - {None}), rel=0.05)
 
 
+@needs_sketches
 @pytest.mark.every_spark
 def test_sketches_that_a_table_holds_are_united_as_spark_does(spark: SparkSession, tmp_path: Path) -> None:
     fuse_spark.install(spark)
