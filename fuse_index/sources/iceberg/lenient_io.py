@@ -5,6 +5,7 @@ PyIceberg's catalogues are given it by name, as an operator names one of his own
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping
 from io import BytesIO
@@ -12,7 +13,7 @@ from typing import Any
 
 from pyiceberg.io import PY_IO_IMPL, FileIO, InputFile, InputStream, OutputFile, load_file_io
 
-from fuse_index.sources.iceberg.metadata import drop_unknown_columns
+from fuse_index.sources.iceberg.metadata import drop_unknown_columns, is_compressed, parse_metadata
 
 _METADATA = ".metadata.json"
 
@@ -52,6 +53,7 @@ class _LenientMetadata(InputFile):
 
     def open(self, seekable: bool = True) -> InputStream:
         with self.file.open(seekable) as file:
-            described = json.loads(file.read())
-        drop_unknown_columns(described)
-        return BytesIO(json.dumps(described).encode())
+            data = file.read()
+        drop_unknown_columns(described := parse_metadata(data))
+        written = json.dumps(described).encode()
+        return BytesIO(gzip.compress(written) if is_compressed(data) else written)
