@@ -74,7 +74,8 @@ class SourceState:
 
     ``columns``: None where only the files say which there are; then ``partitions`` are those that paths add to them.
     ``by_id``: files are read by field ids. ``deletes``: None where no source of its kind has any. ``etag``: of the file
-    that says the version, where another could take its place; None where it is gone, too.
+    that says the version, where another could take its place; None where it is gone, too. Or of the columns, where they
+    change within a version.
     """
 
     version: SourceVersionId

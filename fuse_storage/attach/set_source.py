@@ -47,7 +47,8 @@ class SourceVersion:
     form which readers here convert, and Spark's does not read; ``shredded``: of VARIANTs that some files hold in parts.
     ``untyped``: names of columns of which no file says the
     type, since all of them hold NULL. ``told_variants``: whether some file has Parquet's logical type VARIANT.
-    ``etag``: what tells the source's own record of the version from one of another life of the source.
+    ``etag``: what tells the source's own record of the version from one of another life of the source, or of other
+    columns.
     """
 
     format: str

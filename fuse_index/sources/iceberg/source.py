@@ -34,8 +34,10 @@ class IcebergSource:
         return str(self._load(votes_only=True)[0].location())
 
     def has_moved(self, version: SourceVersionId | None, etag: str | None) -> bool:
-        current = self._load()[0].current_snapshot()
-        return version is None or version != (0 if current is None else int(current.snapshot_id))
+        table, _ = self._load()
+        current = table.current_snapshot()
+        number = 0 if current is None else int(current.snapshot_id)
+        return version is None or version != number or etag != _schema_name(table.schema())
 
     def state(self, version: SourceVersionId | None = None, votes_only: bool = False) -> SourceState:
         table, unknown = self._load(votes_only)
@@ -71,7 +73,7 @@ class IcebergSource:
                 continue
             name = None if votes_only else found.name(each)
             files.append(SourceFile(each.location, each.data_file.file_size_in_bytes, absent=absent, deletes=name))
-        return SourceState(number, files, columns, by_id=True, deletes=found)
+        return SourceState(number, files, columns, by_id=True, deletes=found, etag=_schema_name(schema))
 
     def _data_files(self, table: Any, number: int, votes_only: bool) -> Sequence[DataFileEntry]:
         """The files of rows of a snapshot. Raises Unsupported for one that is no Parquet, unless ``votes_only``."""
@@ -104,6 +106,11 @@ class IcebergSource:
             raise
         except Exception as problem:  # PyIceberg's errors have no common base, and its catalogues bring their own
             raise StorageError(f"{self.url} cannot be read as an Iceberg table: {problem!r}") from problem
+
+
+def _schema_name(schema: Any) -> str:
+    """What tells the columns of a state: they change, and defaults of theirs, without a new snapshot."""
+    return f"schema {schema.schema_id}"
 
 
 def _is_parquet(file: Any) -> bool:

@@ -9,11 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyiceberg.types import LongType
 
 import fuse_index as fuse
 from fuse_index.sources.delta.source import DeltaSource
 from fuse_index.table import sources
 from fuse_storage.store.local import LocalStore
+from tests.index.sources.one_table import OneTable
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +107,25 @@ def test_a_table_that_was_made_anew_at_its_place_has_moved(tmp_path: Path, versi
 
     ids = fuse.open_table(url).to_arrow().column("id").to_pylist()
     assert sorted(ids) == [900 + number for number in range(versions)]
+
+
+def test_columns_of_an_iceberg_table_are_followed_without_a_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = OneTable("test")
+    monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda name: catalog)
+    source = catalog.create(tmp_path / "lake", pa.schema([("id", pa.int64()), ("a", pa.string())]))
+    source.append(pa.table({"id": [1], "a": ["x"]}))
+    fuse.attach("iceberg://test/db.t", tmp_path / "table", "iceberg", max_age="0.001s")
+
+    with source.update_schema() as update:
+        update.rename_column("a", "b").add_column("n", LongType())
+    followed = fuse.open_table(tmp_path / "table")
+    assert followed.to_arrow("b = 'x'").to_pylist() == [{"id": 1, "b": "x", "n": None}]
+    assert fuse.open_table(tmp_path / "table").snapshot.id == followed.snapshot.id  # nothing is new
+    with source.update_schema() as update:
+        update.delete_column("n")
+    assert fuse.open_table(tmp_path / "table").schema.names == ["id", "b"]
 
 
 def test_a_source_that_is_gone_is_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
