@@ -99,7 +99,8 @@ def set_store_defaults(options: Mapping[str, str]) -> None:
 def open_store(url: str | Path, options: Mapping[str, str] | None = None) -> Store:
     """The store at a URL: nothing is asked of it yet.
 
-    ``url``: a folder, ``file://``, ``memory://name`` (shared within the process), ``s3://``, ``gs://`` or ``az://``.
+    ``url``: a folder, ``file:///``, ``file:/``, ``memory://name`` (shared within the process), ``s3://``, ``gs://`` or
+    ``az://``.
     ``options`` are obstore's configuration keys (``endpoint``, ``access_key_id``, ``region``, ``allow_http``, …); what
     they lack is taken from the environment (``AWS_*``, ``GOOGLE_*``, ``AZURE_*``). One is our own: ``shared_places``,
     the URLs of other stores, or of folders there, in which a clone may have files. Raises StorageError for other URLs,
@@ -140,10 +141,12 @@ def parse_url(url: str) -> tuple[str, str]:
 
     >>> parse_url("/data/t"), parse_url("file:///data/t"), parse_url("s3a://bucket/data/t")
     (('file://', '/data/t'), ('file://', '/data/t'), ('s3://bucket', '/data/t'))
+    >>> parse_url("file:/data/t")  # as Hadoop prints it, which would else be a folder called "file:"
+    ('file://', '/data/t')
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
-        return "file://", url
+        return "file://", url.removeprefix("file:") if url.startswith("file:/") else url
     if scheme == "file":
         return "file://", unquote(urlsplit(url).path)
     if scheme == "memory":

@@ -36,7 +36,7 @@ def find_source(
 
     Raises NotFound where there is none, InputError for one that no connector reads which is known here.
     """
-    if isinstance(source, str) and (source.startswith("/") or "://" in source):
+    if isinstance(source, str) and (source.startswith(("/", "file:/")) or "://" in source):
         return NamedSource(format_ or detect_format(source, dict(options)), normal_location(source))
     try:
         rows = spark.table(source) if isinstance(source, str) else source

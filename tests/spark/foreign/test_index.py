@@ -154,7 +154,7 @@ def test_partitions_that_are_read_are_looked_for_by_their_table(
     monkeypatch.setattr(SourceIndexes, "find_table", note_and_look)
     read = session.read.parquet(*map(str, roots)).where(f"key = '{key(4, 120)}'")
     assert (len(read.collect()), places) == (1, {f"file:{tmp_path}/parts"})
-    fuse_spark.index(session, f"{tmp_path}/parts", "bloom", ["key"])
+    fuse_spark.index(session, f"file:{tmp_path}/parts", "bloom", ["key"])
     again = session.read.parquet(*map(str, roots)).where(f"key = '{key(4, 120)}'")
     assert len(again.collect()) == 1
     assert fuse_spark.explain(again).source == SourceUse("parquet", FILES, FILES - 1, 0, 0)

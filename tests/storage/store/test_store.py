@@ -68,6 +68,7 @@ def test_urls_name_stores(tmp_path: Path, s3: dict[str, str]) -> None:
     assert open_store(tmp_path).url == str(tmp_path)
     assert open_store(f"file://{tmp_path}/with%20space").url == f"{tmp_path}/with space"
     assert open_store(os.path.relpath(tmp_path)).url == str(tmp_path)
+    assert open_store(f"file:{tmp_path}").url == open_store(f"file://{tmp_path}").url == str(tmp_path)
     assert open_store("memory://x/").url == "memory://x"
     assert open_store("s3a://tables/a/b/", s3).url == "s3://tables/a/b"
 
