@@ -32,6 +32,7 @@ from fuse_storage import (
 )
 
 _MAX_SHOWN_NAME = 40
+_MAX_SHOWN_INDEX_NAME = 100
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -269,10 +270,16 @@ def no_index_problem(source: str, others: Iterable[str]) -> str:
 def default_index_name(kind: str, columns: Sequence[str]) -> str:
     """The name of an index that got none: of its kind and what it is on.
 
-    >>> default_index_name("bloom", ["lower(email)"])
-    'bloom_lower_email'
+    A digest stands for what such a name cannot hold: letters that are not ASCII's, and more than fit.
+
+    >>> default_index_name("bloom", ["lower(email)"]), default_index_name("bloom", ["größe"])
+    ('bloom_lower_email', 'bloom_gr_e_d353a267')
     """
-    return "_".join([kind, *(re.sub(r"\W+", "_", each).strip("_") for each in columns)])
+    name = "_".join([kind, *(re.sub(r"[^A-Za-z0-9_]+", "_", each).strip("_") for each in columns)])
+    if len(name) <= _MAX_SHOWN_INDEX_NAME and all(each.isascii() for each in columns):
+        return name
+    digest = sha256("\n".join(columns).encode()).hexdigest()[:8]
+    return f"{name[:_MAX_SHOWN_INDEX_NAME]}_{digest}"
 
 
 def _of_format(table: Table, format_: str) -> Table:

@@ -82,6 +82,17 @@ def test_formats_are_told_by_what_lies_there(
     assert catalog.find_source_index(source.location()) is not None
 
 
+def test_an_index_without_a_name_gets_one_whatever_its_columns_are_called(tmp_path: Path) -> None:
+    catalog, names = fuse.catalog(tmp_path / "warehouse", create=True), ["größe", "grüße", "数", "x" * 130]
+    (tmp_path / "wide").mkdir()
+    pq.write_table(pa.table({name: [number] for number, name in enumerate(names)}), tmp_path / "wide" / "a.parquet")
+    for name in names:
+        table = catalog.index_source(tmp_path / "wide", "bloom", [name])
+
+    assert [table.explain(f"`{name}` = 9").blocks.kept for name in names] == [0] * len(names)
+    assert len({*table.snapshot.definitions}) == len(names)
+
+
 def test_those_who_make_it_at_once_get_one_table(tmp_path: Path, lake: Path, catalog: fuse.Catalog) -> None:
     catalogs = [fuse.catalog(tmp_path / "warehouse") for _ in range(6)]
     with ThreadPoolExecutor(6) as pool:
