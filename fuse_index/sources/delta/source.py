@@ -56,6 +56,8 @@ _VOTABLE_FEATURES = {"catalogManaged", "catalogOwned-preview"}
 """Further ones under which votes hold: what they add are commits that the log lacks so far."""
 _BACKTRACE = re.compile(r"\s+(?:stack backtrace:|0: )")
 """What follows are frames of Rust, one a line, each with its number."""
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+"""In a path: deltalake lists the log that is there, and reads the commits of the folder that this is an escape of."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,11 @@ class DeltaSource:
             from deltalake.exceptions import DeltaError, TableNotFoundError
         except ImportError as missing:
             raise InputError("a Delta table is read through the package deltalake: pip install deltalake") from missing
+        if "://" not in self.url and (escape := _ESCAPE.search(self.url)) is not None:
+            raise Unsupported(
+                f"{self.url} has {escape[0]} in its path, which deltalake takes for an escape: it would read the log "
+                f"of another folder, so give this one a name without it"
+            )
         options = {name: value for name, value in self.options.items() if name != SHARED_PLACES_OPTION}
         if any(value.startswith("http://") for name, value in options.items() if name.lower().endswith("endpoint")):
             options.setdefault("allow_http", "true")  # as stores do; deltalake wants to be told

@@ -116,6 +116,16 @@ def test_a_folder_without_a_log_is_told_in_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(refused.value)
 
 
+def test_a_folder_whose_name_looks_escaped_is_refused_by_name(tmp_path: Path) -> None:
+    for name, rows in (("a%20b", 3), ("a b", 5)):  # deltalake reads the log of the second for both
+        place = tmp_path / name
+        write_deltalake(tmp_path / f"log{rows}", pa.table({"id": range(rows)}))
+        (tmp_path / f"log{rows}").rename(place)
+    with pytest.raises(fuse.Unsupported, match=r"a%20b has %20 in its path"):
+        fuse.attach(tmp_path / "a%20b", tmp_path / "table", format="delta")
+    assert fuse.attach(tmp_path / "a b", tmp_path / "other", format="delta").count() == 5
+
+
 def test_a_sync_reads_the_footers_of_new_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fuse_index.sources.plan as module
 
