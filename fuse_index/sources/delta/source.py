@@ -46,6 +46,7 @@ _KNOWN_FEATURES = {
     "typeWidening-preview",
     "v2Checkpoint",
     "vacuumProtocolCheck",
+    "variantShredding",
     "variantShredding-preview",
     "variantType",
     "variantType-preview",

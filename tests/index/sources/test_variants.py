@@ -29,8 +29,8 @@ def variants(odd: bool = False) -> pa.Array:
 class Log:
     """A Delta table whose log says what no writer at hand writes."""
 
-    def __init__(self, place: Path, fields: dict[str, Any], mapping: str = "none") -> None:
-        """``mapping``: how columns are found in files, by Delta's word."""
+    def __init__(self, place: Path, fields: dict[str, Any], mapping: str = "none", *features: str) -> None:
+        """``mapping``: how columns are found in files, by Delta's word. ``features``: beside variants."""
         self.place, self.version = place, 0
         self.ids = {name: number for number, name in enumerate(fields, 1) if mapping == "id"}
         (place / "_delta_log").mkdir(parents=True)
@@ -42,15 +42,15 @@ class Log:
             {"name": name, "type": kind, "nullable": True, "metadata": mapped.get(name, {})}
             for name, kind in fields.items()
         ]
-        names = ["variantType", *(["columnMapping"] if self.ids else [])]
-        features = {"readerFeatures": names, "writerFeatures": names}
+        names = ["variantType", *features, *(["columnMapping"] if self.ids else [])]
+        protocol = {"readerFeatures": names, "writerFeatures": names}
         told = {"delta.columnMapping.mode": mapping, "delta.columnMapping.maxColumnId": str(len(fields))}
         configuration = told if self.ids else {}
         about = {"id": "b", "format": {"provider": "parquet", "options": {}}, "configuration": configuration}
         about["createdTime"] = 0
         schema = {"schemaString": json.dumps({"type": "struct", "fields": described}), "partitionColumns": []}
         self.commit(
-            {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7} | features}, {"metaData": about | schema}
+            {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7} | protocol}, {"metaData": about | schema}
         )
 
     def commit(self, *actions: dict[str, Any]) -> None:
@@ -77,8 +77,9 @@ def rows(first: int, values: pa.Array) -> pa.Table:
     return pa.table({"id": pa.array(range(first, first + len(DOCUMENTS)), pa.int64()), "v": values})
 
 
-def test_variants_are_attached_and_indexed(tmp_path: Path) -> None:
-    log = Log(tmp_path / "lake", {"id": "long", "v": "variant"})
+@pytest.mark.parametrize("features", [(), ("variantShredding",), ("variantShredding-preview",)], ids="-".join)
+def test_variants_are_attached_and_indexed(tmp_path: Path, features: tuple[str, ...]) -> None:
+    log = Log(tmp_path / "lake", {"id": "long", "v": "variant"}, "none", *features)
     log.add(rows(0, variants()))
     table = fuse.attach(tmp_path / "lake", tmp_path / "table", "delta")
     assert table.schema.field("v").type == VARIANT
