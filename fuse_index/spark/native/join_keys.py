@@ -63,6 +63,8 @@ def _is_indexed(table: StoredTable, comparison: Predicate, engine: Engine, budge
 
 def _any_value(data_type: pa.DataType) -> Literal | None:
     """Some value of a type that keys may have; None of any other."""
+    if pa.types.is_nested(data_type):  # Arrow takes a text for a list of its characters
+        return None
     for value in (1, True, "1", b"1", Decimal(1)):
         with suppress(pa.ArrowException, TypeError):
             return Literal(pa.scalar(value, data_type).as_py(), data_type)

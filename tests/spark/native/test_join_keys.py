@@ -74,6 +74,16 @@ def test_keys_of_a_column_in_no_order_prune_nothing(tmp_path: Path, name: str) -
     assert not judge(tmp_path, UNORDERED[name])
 
 
+def test_lists_that_are_keys_beside_a_column_leave_that_one_its_index(tmp_path: Path) -> None:
+    """A judgement on them failed where the table had any index, and the other keys of the join were not told either."""
+    rows = pa.table({"v": SHUFFLED, "tags": UNORDERED["lists"]})
+    table = fuse.create_table(tmp_path, rows.schema, properties={"block_rows": ROWS})
+    table.append(rows)
+    table.create_index("by_v", "bloom", ["v"])
+    keys = [Column((name,), rows.schema.field(name).type) for name in ("tags", "v")]
+    assert may_prune_by_keys(table.stored, keys, Engine(table.host)) == [False, True]
+
+
 @pytest.mark.every_spark
 @pytest.mark.parametrize("name", ["integers", "texts"])
 def test_an_index_makes_them_prune(tmp_path: Path, name: str) -> None:
