@@ -234,7 +234,7 @@ class TableFollower:
         current = self._commit(start.sequence, start)
         if current.snapshot.id != start.snapshot:
             raise StreamError(
-                f"{current!r} has another commit number {start.sequence} than was read, snapshot "
+                f"{current.store.url} has another commit number {start.sequence} than was read, snapshot "
                 f"{start.snapshot}: {_RESTART_ADVICE}"
             )
         if start.blocks_read is not None:

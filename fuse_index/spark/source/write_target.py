@@ -186,6 +186,8 @@ def _resolve_names(row_schema: pa.Schema, table: StoredTable, merge_schema: bool
         try:
             names.append(schema.find([name], case_sensitive=name in schema.names).name)
         except SchemaError as unknown:
-            advice = "" if "ambiguous" in str(unknown) else ". The option mergeSchema adds columns"
-            raise SchemaError(f"the DataFrame has a column {name!r} that does not fit: {unknown}{advice}") from unknown
+            problem = f"the DataFrame has a column {name!r} that does not fit: {unknown}"
+            if "ambiguous" not in problem:
+                problem += f"{'' if problem.endswith(('.', '?')) else '.'} The option mergeSchema adds columns"
+            raise SchemaError(problem) from unknown
     return names
