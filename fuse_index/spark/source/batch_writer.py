@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from fuse_index.indexes.registry import Host
 from fuse_index.spark.source.task_rows import RowWrite, TaskRows
 from fuse_index.spark.source.write_target import HeapTarget, KeyedTarget
-from fuse_index.spark.workers import ExplainedInWorkers
+from fuse_index.spark.workers import ExplainedInWorkers, told_without_frames
 from fuse_storage import StorageError
 
 
@@ -36,10 +36,12 @@ class BatchWriter(ExplainedInWorkers, DataSourceArrowWriter):
         self.names = target.names
         self.rows: RowWrite[Any] = target.start(target.table, host, overwrite, is_stream=False)
 
+    @told_without_frames()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommitMessage:
         """In a task: write its rows. Raises as ``RowWrite.write``."""
         return TaskCommitMessage(self.rows.write(batch.rename_columns(list(self.names)) for batch in iterator))
 
+    @told_without_frames()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit what all tasks wrote. Raises as ``RowWrite.commit``."""
         self.rows.commit([message.rows for message in checked_messages(messages)])

@@ -19,7 +19,7 @@ from fuse_index.indexes.registry import Host
 from fuse_index.spark.source.batch_writer import TaskCommitMessage, checked_messages
 from fuse_index.spark.source.task_rows import RowWrite
 from fuse_index.spark.source.write_target import HeapTarget, KeyedTarget
-from fuse_index.spark.workers import ExplainedInWorkers
+from fuse_index.spark.workers import ExplainedInWorkers, told_without_frames
 from fuse_storage import StorageError, StoredTable
 
 try:
@@ -43,12 +43,14 @@ class StreamWriter(ExplainedInWorkers, DataSourceStreamArrowWriter):
     def __init__(self, target: HeapTarget | KeyedTarget, host: Host, complete: bool) -> None:
         self.target, self.host, self.complete = target, host, complete
 
+    @told_without_frames()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskCommitMessage:
         """In a task: write its rows, with the columns and the indexes that the table has by now."""
         query_id = query_id_of_task()
         batches = (batch.rename_columns(list(self.target.names)) for batch in iterator)
         return TaskCommitMessage(self._start(self.target.table.refresh()).write(batches), query_id)
 
+    @told_without_frames()
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Commit a batch, unless it was committed before. Raises as ``RowWrite.commit``, and StreamError.
 

@@ -247,6 +247,33 @@ def test_a_query_that_cannot_begin_says_why(session, table, tmp_path):
         assert "UnboundLocalError" not in str(failure.value)
 
 
+@pytest.mark.every_spark
+def test_a_batch_that_cannot_be_written_says_why(session, table, tmp_path):
+    for number, (columns, says) in enumerate(
+        (
+            ("id BIGINT, city STRING NOT NULL", "column 'city' is NOT NULL, and 8 rows have NULL in it"),
+            ("id BIGINT, other STRING", r"it has \['id', 'other'\]\. The option mergeSchema adds columns"),
+            ("id BIGINT, citi STRING", r"did you mean \['citi'\]\? The option mergeSchema adds columns"),
+        )
+    ):
+        fuse.create_table(tmp_path / str(number) / "written", columns)
+        nameless = stream(session, table).selectExpr("id", "CAST(NULL AS STRING) AS city")
+        with pytest.raises(StreamingQueryException, match=says) as failure:
+            done(started(nameless, tmp_path / str(number)))
+        assert "Traceback" not in str(failure.value)
+
+
+@pytest.mark.every_spark
+def test_a_query_whose_sink_was_made_anew_says_so(session, table, tmp_path):
+    done(started(stream(session, table), tmp_path))
+    shutil.rmtree(tmp_path / "written")
+    fuse.create_table(tmp_path / "written", "id BIGINT, city STRING")
+    table.append(rows(8))
+    with pytest.raises(StreamingQueryException, match=r"knows no batch of this query") as failure:
+        done(started(stream(session, table), tmp_path))
+    assert "Traceback" not in str(failure.value)
+
+
 def test_options_of_streams_are_none_of_batches(session, table):
     for options, says in (({"skip_changes": "true"}, "no option 'skip_changes' here"), ({"since": "x"}, "no tag 'x'")):
         with pytest.raises(Exception, match=says):
