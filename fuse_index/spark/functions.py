@@ -41,7 +41,6 @@ from fuse_index.sql.call_markers import VALUE_MARK_PREFIX, render_call_mark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_UDF_PLACEHOLDER = f"`{UDF}`"
 _BOOLEAN_SQL = {True: "TRUE", False: "FALSE", None: "CAST(NULL AS BOOLEAN)"}
 
 
@@ -115,12 +114,12 @@ class FunctionCallback:
         if not _is_condition(self.function):
             mark = render_call_mark(call, inputs, False, VALUE_MARK_PREFIX)
             udf = _bound_udf(self.function, constants)
-            return self.bridge.callOfUdf(f"if({mark}, {_UDF_PLACEHOLDER}, NULL)", udf._unwrapped._judf, inputs)
+            return self.bridge.callOfUdf(f"if({mark}, {UDF}, NULL)", udf._unwrapped._judf, inputs)
         mark = render_call_mark(call, inputs, self.function.null_on_null)
         if (sql := _sql_by(self.function.native, call)) is not None:
             return f"+({sql}) AND {mark}"
         implied = _sql_by(self.function.narrows, call)
-        sql = _UDF_PLACEHOLDER if implied is None else f"({implied}) AND {_UDF_PLACEHOLDER}"
+        sql = UDF if implied is None else f"({implied}) AND {UDF}"
         udf = _bound_udf(self.function, constants)
         return self.bridge.callOfUdf(f"({sql}) AND {mark}", udf._unwrapped._judf, inputs)
 
@@ -155,7 +154,7 @@ def _argument_term(tree: Mapping[str, Any], number: int) -> Term:
 def _sql(term: Term) -> str:
     match term:
         case Argument((name,), _):
-            return f"`{name}`"
+            return name
         case Cast(inner, kind, _):
             return f"CAST({_sql(inner)} AS {spark_types.spark_type_name(kind)})"
     raise AssertionError(term)

@@ -150,6 +150,27 @@ def test_the_scan_learns_of_a_call_however_it_is_evaluated(spark: SparkSession, 
     assert files_read(found) == files
 
 
+@pytest.mark.parametrize(
+    ("where", "same", "files"),
+    [
+        ("divides(n, 7) AND alike(word, other)", "n % 7 = 0 AND left(word, 1) = left(other, 1)", 1),
+        ("even(n)", "n % 2 = 0", 3),
+        ("remainder(n, 7) = 2", "n % 7 = 2", 1),
+    ],
+)
+def test_calls_are_read_where_names_in_back_quotes_are_patterns(
+    spark: SparkSession, where: str, same: str, files: int
+) -> None:
+    spark.conf.set("spark.sql.parser.quotedRegexColumnNames", "true")
+    try:
+        found = spark.sql(f"SELECT n FROM numbers WHERE {where}")
+    finally:
+        spark.conf.unset("spark.sql.parser.quotedRegexColumnNames")
+
+    assert sorted(found.collect()) == sorted(spark.sql(f"SELECT n FROM plain WHERE {same}").collect())
+    assert files_read(found) == files
+
+
 def test_explain_names_the_call_as_it_was_written(spark: SparkSession) -> None:
     explained = fuse_spark.explain(spark.sql("SELECT n FROM numbers WHERE divides(n, 7)"))
 

@@ -33,10 +33,13 @@ CONDITION: Final = CALL_CONDITION
 VALUE: Final = CALL_VALUE
 """The column that is the value in this condition."""
 
-ARGUMENT: Final = "fuse argument "
-"""What stands for an argument, by its number, in the text that Python writes for such a call."""
+ARGUMENT: Final = "fuse_argument_"
+"""What stands for an argument, by its number, in the text that Python writes for such a call.
 
-UDF: Final = "fuse udf"
+It needs no back-quotes: a name in these is a pattern where ``spark.sql.parser.quotedRegexColumnNames`` is set.
+"""
+
+UDF: Final = "fuse_udf"
 """What stands for the call of a Python UDF there."""
 
 

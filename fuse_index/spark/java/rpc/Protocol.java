@@ -9,8 +9,8 @@ public class Protocol {
   public static final String VALUE_MARK = "fuse_index value {";
   public static final String CONDITION = "condition";
   public static final String VALUE = "fuse value";
-  public static final String ARGUMENT = "fuse argument ";
-  public static final String UDF = "fuse udf";
+  public static final String ARGUMENT = "fuse_argument_";
+  public static final String UDF = "fuse_udf";
 
   public static final String PRUNE = "prune";
   public static final String READ_ROWS = "read rows";
