@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from contextlib import suppress
 
 import pyarrow as pa
 
 from fuse_index.errors import InputError
 from fuse_index.table.table import Table
 from fuse_index.table.views import METADATA_VIEWS
+from fuse_storage import NotFound
 
 _CHANGES = "changes"
 METADATA_TABLES = (*METADATA_VIEWS, _CHANGES)
@@ -47,8 +49,7 @@ def _changes(table: Table, options: Mapping[str, str]) -> pa.Table:
     """The net changes since a snapshot, tag or time: by default since the first snapshot that there is."""
     since = options.get("since")
     if since is None:
-        kept = [snapshot.id for _, snapshot in table.stored.snapshots() if snapshot is not None]
-        since = kept[-1]
+        since = _first_kept(table)
     key = None if "key" not in options else [name.strip() for name in options["key"].split(",") if name.strip()]
     changes = table.changes(since, options.get("until"), key=key)
     batches, count = [], 0
@@ -61,3 +62,12 @@ def _changes(table: Table, options: Mapping[str, str]) -> pa.Table:
                 f"spark.read.format('fuse').option('read_changes', 'true').option('since', …)"
             )
     return pa.Table.from_batches(batches, changes.schema)
+
+
+def _first_kept(table: Table) -> str:
+    """The id of the oldest snapshot whose file is there: a process remembers those that it read, and were collected."""
+    for _, snapshot in reversed(table.stored.snapshots()):
+        if snapshot is not None:
+            with suppress(NotFound):
+                return table.stored.at(snapshot.id).snapshot.id
+    return table.snapshot.id

@@ -289,3 +289,18 @@ def test_files_are_named_by_their_format_whatever_catalogue_is_current(sql_spark
             sql_spark.sql(f"SELECT * FROM no_format.`{files}`")
     finally:
         sql_spark.sql("USE spark_catalog.default")
+
+
+def test_changes_are_those_since_a_snapshot_whose_file_is_there(sql_spark: SparkSession, tmp_path: Path) -> None:
+    """This process has read older ones, and remembers them when another has collected them."""
+    url = str(tmp_path / "vacuumed")
+    table = fuse.create_table(url, "id BIGINT")
+    for first in range(4):
+        table.append([{"id": first}])
+    query = f"SELECT id FROM fuse.`{url}`.changes ORDER BY id"
+    assert sql_spark.sql(query).collect() == [(0,), (1,), (2,), (3,)]
+    for snapshot in table.history().column("snapshot").to_pylist()[2:]:
+        (tmp_path / "vacuumed" / "_ss" / f"{snapshot}.json").unlink()
+
+    assert len([snapshot for _, snapshot in fuse.open_table(url).stored.snapshots() if snapshot is not None]) == 5
+    assert sql_spark.sql(query).collect() == [(3,)]
