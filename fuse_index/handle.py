@@ -6,7 +6,9 @@ Knows no operation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self
@@ -168,12 +170,20 @@ def resolve_predicate(where: str | Predicate | None, snapshot: Snapshot, engine:
     if isinstance(where, Predicate):
         check_literals(where := open_chains(where))
         return normalize(fold_constants(where, engine.context, engine.functions), engine.context)
-    try:
+    with naming_left_out(snapshot, where):
         return parse_predicate(where, snapshot.schema, engine.context, engine.functions)
+
+
+@contextmanager
+def naming_left_out(snapshot: Snapshot, text: str) -> Iterator[None]:
+    """Add to a WhereError about a text why a column of the source that it names is none of the table's."""
+    try:
+        yield
     except WhereError as error:
         for name, reason in ((snapshot.source or {}).get("left_out") or {}).items():
-            if name in where:
-                raise WhereError(f"{error}\n{name!r} was left out when the table was attached: {reason}") from error
+            if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+                was = "has no votes here" if snapshot.votes_only else "was left out when the table was attached"
+                raise WhereError(f"{error}\n{name!r} {was}: {reason}") from error
         raise
 
 

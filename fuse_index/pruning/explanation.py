@@ -242,5 +242,5 @@ def explain_plan(
         seconds=0.0,
         tail=tail_use(table, blocks),
         table=table.store.url,
-        left_out=tuple((table.snapshot.source or {}).get("left_out") or ()),
+        left_out=() if table.snapshot.votes_only else tuple((table.snapshot.source or {}).get("left_out") or ()),
     )

@@ -149,7 +149,7 @@ def _commit_staged(
         version=plan.state.version,
         unread=tuple(sorted(staged.unread.union(kept.unread))),
         deletes=None if plan.state.deletes is None else plan.state.deletes.followed,
-        left_out={} if head.snapshot.votes_only else plan.chosen.left_out,
+        left_out=plan.chosen.left_out,
         converted=tuple(sorted(staged.converted.union(kept.converted))),
         shredded=tuple(sorted(staged.shredded.union(kept.shredded))),
         told_variants=staged.told_variants or kept.told_variants,
@@ -165,13 +165,12 @@ def _commit_staged(
     if staged.segments:
         transaction.stage(AppendSegments(staged.segments), staged.segments)
     summary: dict[str, Any] = {"source_version": plan.state.version}
-    if plan.chosen.left_out and head.snapshot.votes_only:
-        summary["without_votes"] = dict(plan.chosen.left_out)
     if unknown := {**plan.unknown, **staged.unknown}:
         reasons = dict(islice(unknown.items(), _MAX_REASONS))
         summary["unknown_files"] = {"count": len(unknown), "reasons": reasons}
     done = transaction.commit("sync", summary=summary)
-    _warn_of_new(before.left_out, version)
+    if not head.snapshot.votes_only:  # through these no row is read
+        _warn_of_new(before.left_out, version)
     return done
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fuse_index.errors import DefinitionError
-from fuse_index.handle import TableHandle, move_on, writable_head
+from fuse_index.handle import TableHandle, move_on, naming_left_out, writable_head
 from fuse_index.indexes.define import define_index
 from fuse_index.indexes.definition import IndexDefinition, UnavailableIndex, load_definitions
 from fuse_index.indexes.registry import Host
@@ -55,7 +55,8 @@ class IndexesMixin(TableHandle):
         head = self._writable_head()
         if name in head.snapshot.definitions:
             raise DefinitionError(f"there is an index {name!r} already: drop it first, or choose another name")
-        definition = define_index(name, kind, columns, options, head.snapshot.schema, self.engine)
+        with naming_left_out(head.snapshot, str(columns)):
+            definition = define_index(name, kind, columns, options, head.snapshot.schema, self.engine)
         transaction = head.transaction().add_index(name, definition.content)
         self._move_to(transaction.commit("create index", summary={"index": name, "kind": kind}))
         return refresh_indexes(self, name) if build else self.snapshot

@@ -68,7 +68,7 @@ class Inspect(InspectUpkeep):
         return refs_table(self._table.stored)
 
     def left_out(self) -> Mapping[str, str]:
-        """Tell which columns of its source an attached table lacks, since they cannot be read, and why.
+        """Tell which columns of its source an attached table lacks, since they cannot be read or voted on, and why.
 
         Returns:
             The reason by the name of each column; empty where there is none.

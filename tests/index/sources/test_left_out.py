@@ -91,6 +91,8 @@ def test_columns_that_nobody_reads_are_left_out_and_named(tmp_path: Path) -> Non
     assert "column 'half' is of type halffloat" in table.inspect.left_out()["half"]
     with pytest.raises(fuse.WhereError, match=r"(?s)'half' was left out .* halffloat"):
         table.count("half = 1")
+    with pytest.raises(fuse.WhereError, match=r"(?s)'half' was left out .* halffloat"):
+        table.create_index("by_half", "bloom", ["half"])
     assert "left out" in str(table.explain("id = 1"))
     pq.write_table(rows, tmp_path / "lake" / "1.parquet")
     assert table.sync().rows == 4

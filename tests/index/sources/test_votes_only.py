@@ -173,7 +173,16 @@ def test_columns_of_unknown_types_have_no_votes(tmp_path: Path) -> None:
     table = fuse.attach(folder, tmp_path / "table", votes_only=True)
 
     assert table.schema.names == ["id", "a.b"]
-    assert set(table.snapshot.summary["without_votes"]) == {"at", "clock", "half", "twin", "Twin", "s", "ID"}
+    assert set(table.inspect.left_out()) == {"at", "clock", "half", "twin", "Twin", "s", "ID"}
+    told = r"(?s)no column 'half'.*'half' has no votes here: .*halffloat"
+    with pytest.raises(fuse.WhereError, match=told):
+        table.create_index("by_half", "bloom", ["lower(half)"])
+    with pytest.raises(fuse.WhereError, match=told):
+        table.explain("half = 1")
+    with pytest.raises(fuse.WhereError) as refused:
+        table.create_index("by_clocks", "bloom", ["clocks"])
+    assert "has no votes" not in str(refused.value)
+    assert table.explain("id = 1").left_out == ()  # whoever reads the files reads these columns
     assert [Path(each).name for each in known_files(table.stored)] == ["one.parquet", "two.parquet"]
 
 
@@ -223,8 +232,7 @@ def iceberg_rows(first: int, count: int) -> pa.Table:
 
 def attached(tmp_path: Path, source: str = "iceberg://test/db.t") -> fuse.Table:
     table = fuse.attach(source, tmp_path / "table", format="iceberg", votes_only=True)
-    without_votes = table.snapshot.summary.get("without_votes", {})
-    assert set(without_votes) == set(["at", "key"] if source.endswith("newer.metadata.json") else [])
+    assert set(table.inspect.left_out()) == set(["at", "key"] if source.endswith("newer.metadata.json") else [])
     table.create_index("by_id", "bloom", ["id"])
     return table
 
@@ -395,7 +403,7 @@ def test_a_column_that_files_disagree_about_costs_no_sync(tmp_path: Path) -> Non
     done = table.sync()
     assert (done.added_files, done.kept_files, done.reread) == (1, 2, False)
     assert table.schema.names == ["id"]
-    assert "x" in table.snapshot.summary["without_votes"]
+    assert "x" in table.inspect.left_out()
 
 
 def test_a_table_of_a_catalogue_needs_no_hint_of_its_newest_metadata(tmp_path: Path) -> None:
