@@ -11,5 +11,5 @@ needs_sketches = pytest.mark.skipif(not HAVE_SKETCHES, reason="datasketches has 
 
 
 def computable(aggregates: Iterable[str]) -> list[str]:
-    """These aggregates; without sketches where these cannot be made."""
+    """Aggregates without sketches, where these cannot be made."""
     return [text for text in aggregates if HAVE_SKETCHES or not text.startswith("hll_")]

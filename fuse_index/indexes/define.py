@@ -28,7 +28,9 @@ from fuse_index.indexes.sandbox import PluginFailure, check_refusal, sandboxed_c
 from fuse_index.predicate import Context, Term
 from fuse_storage import Schema
 
-_INDEX_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
+MAX_INDEX_NAME = 128
+"""Letters of an index's name."""
+_INDEX_NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_.\-]{{0,{MAX_INDEX_NAME - 1}}}")
 
 
 def define_index(
@@ -42,7 +44,8 @@ def define_index(
     """A new definition. Raises DefinitionError or WhereError, which say what is wrong with what was asked."""
     if not _INDEX_NAME.fullmatch(name):
         raise DefinitionError(
-            f"{name!r} cannot name an index: use up to 128 letters, digits, '_', '-' and '.', a letter or '_' first"
+            f"{name!r} cannot name an index: use up to {MAX_INDEX_NAME} letters, digits, '_', '-' and '.', "
+            f"a letter or '_' first"
         )
     index_kind = engine.host.kind(kind)
     inputs = _resolve_inputs(name, terms, schema, engine)

@@ -12,6 +12,7 @@ from typing import Any
 
 import fuse_storage as storage
 from fuse_index.errors import InputError
+from fuse_index.indexes.define import MAX_INDEX_NAME
 from fuse_index.sources.formats import detect_format, open_source
 from fuse_index.sources.location import normal_location
 from fuse_index.table.open import attach
@@ -32,7 +33,6 @@ from fuse_storage import (
 )
 
 _MAX_SHOWN_NAME = 40
-_MAX_SHOWN_INDEX_NAME = 100
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -276,10 +276,10 @@ def default_index_name(kind: str, columns: Sequence[str]) -> str:
     ('bloom_lower_email', 'bloom_gr_e_d353a267')
     """
     name = "_".join([kind, *(re.sub(r"[^A-Za-z0-9_]+", "_", each).strip("_") for each in columns)])
-    if len(name) <= _MAX_SHOWN_INDEX_NAME and all(each.isascii() for each in columns):
+    if len(name) <= MAX_INDEX_NAME and all(each.isascii() for each in columns):
         return name
-    digest = sha256("\n".join(columns).encode()).hexdigest()[:8]
-    return f"{name[:_MAX_SHOWN_INDEX_NAME]}_{digest}"
+    digest = "_" + sha256("\n".join(columns).encode()).hexdigest()[:8]
+    return name[: MAX_INDEX_NAME - len(digest)] + digest
 
 
 def _of_format(table: Table, format_: str) -> Table:

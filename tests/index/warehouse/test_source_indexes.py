@@ -11,6 +11,7 @@ from deltalake import write_deltalake
 
 import fuse_index as fuse
 from fuse_index.sources.location import normal_location
+from fuse_index.warehouse.source_indexes import default_index_name
 from tests.index.sources.one_table import OneTable
 
 ROWS = pa.table({"id": range(100), "name": [f"n{n}" for n in range(100)]})
@@ -91,6 +92,7 @@ def test_an_index_without_a_name_gets_one_whatever_its_columns_are_called(tmp_pa
 
     assert [table.explain(f"`{name}` = 9").blocks.kept for name in names] == [0] * len(names)
     assert len({*table.snapshot.definitions}) == len(names)
+    assert default_index_name("bloom", ["x" * 122]) == "bloom_" + "x" * 122  # as long as one may be
 
 
 def test_those_who_make_it_at_once_get_one_table(tmp_path: Path, lake: Path, catalog: fuse.Catalog) -> None:
